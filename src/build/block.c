@@ -26,8 +26,8 @@ static void describe(struct builder *builder, int64_t place, const struct layer_
     builder->linears += block->linears;
 }
 
-// Finds the first sublayer with a trained weight, where the backward pass ends: the embedding, or if the model is
-// frozen the first sublayer with adapters.
+// Finds the first sublayer with a trained weight, at which the backward pass ends. It is the embedding or, if the model
+// is frozen, the first sublayer with adapters.
 static void find_first_trained(struct builder *builder)
 {
     const struct model_config *model = &builder->plan->model;
@@ -221,12 +221,12 @@ struct residual_stream block_forward(struct builder *builder, int64_t place, str
 // The forward ops of a sublayer that are recomputed: its norm, and the steps of its kind whose bits are set in `steps`.
 struct recomputed {
     bool     norm;
-    bool     is_entered;    // the input of the norm was kept, so it needs no recompute of earlier sublayers
+    bool     is_entered;    // the input of the norm was kept: earlier sublayers are not recomputed to get it
     uint32_t steps;
 };
 
-// Finds the forward steps to repeat in order to get the `wanted` values from the `kept` ones. Sets `wanted` to the
-// values that these steps read from the previous sublayer.
+// Finds the forward steps that must be repeated if the backward pass reads the `wanted` values and only the `kept` ones
+// exist. Then sets `wanted` to the values that these steps read from the previous sublayer.
 static struct recomputed find_recomputed(const struct layer_kind *kind, uint32_t *wanted, uint32_t kept)
 {
     struct recomputed recomputed = {.is_entered = (kept & BIT(VALUE_X)) != 0};
@@ -286,7 +286,7 @@ static int32_t end_backward(struct sublayer *sublayer, const struct block *block
     struct builder    *builder = sublayer->builder;
     struct norm_values norm    = norm_of(sublayer);
     if (sublayer->kind->has_experts && !block->is_repeat) {
-        // Reducing the experts' gradients now overlaps with the remaining backward pass of the block.
+        // Reduces the experts' gradients now, to overlap with the remaining backward pass of the block.
         unit_end_gradients(builder, block->first_unit + block->unit_count - 1);
     }
     if (sublayer->kind->norm == NULL) {

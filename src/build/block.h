@@ -8,8 +8,8 @@
 void block_describe_all(struct builder *builder);
 // Declares the weights of this rank's pipeline chunks, grouped into FSDP units.
 void weights_declare(struct builder *builder);
-// Returns the number of parts into which the forward pass of a block, and its backward pass, is divided. Every part
-// except the last ends at an expert all-to-all.
+// Returns the number of parts of a block's forward pass; its backward pass has the same number. place: index in
+// builder->blocks. Every part except the last ends at an expert all-to-all.
 int block_parts(const struct builder *builder, int64_t place);
 // Appends one part of a block's forward pass. The last part returns the residual stream or, if the block ends in a
 // loss, the normalised input of the output layer.
@@ -18,7 +18,7 @@ struct residual_stream block_forward(struct builder *builder, int64_t place, str
 // gradient of the block's input. Gradients of experts are reduced as soon as they are complete, to overlap with the
 // remaining parts.
 int32_t block_backward(struct builder *builder, int64_t place, int32_t gradient, int part);
-// Call before and after the backward pass of a block. block_end_gradients reduces all gradients except the experts'.
+// Call before and after a block's backward pass. block_end_gradients reduces all gradients except the experts'.
 void block_begin_gradients(struct builder *builder, int64_t place);
 void block_end_gradients(struct builder *builder, int64_t place);
 
@@ -36,7 +36,7 @@ enum { PATTERN_RUNS_MAX = 256 };
 struct layer_pattern {
     struct layer_run runs[PATTERN_RUNS_MAX];
     int              count;
-    struct layer_run prediction;    // the MTP modules; each contains the sublayers of the last layer
+    struct layer_run prediction;    // layers: number of MTP modules; kinds: sublayers of each
 };
 
 // Returns the option [model] pattern, or its default if it is empty.

@@ -44,7 +44,7 @@ static struct layer_count sum_of(const struct model_config *model)
     return sum;
 }
 
-// Counts the whole model with every MTP module. Modules that share weights count each, because each multiplies by them.
+// Counts the whole model with every MTP module: modules that share weights each compute with these weights.
 static struct layer_count work_of(const struct model_config *model)
 {
     struct model_config unshared = *model;
@@ -68,8 +68,8 @@ int64_t layers_active_parameters(const struct model_config *model)
     return sum_of(model).active;
 }
 
-// Returns the FLOPs of attention on one sequence: 2 per multiply-add, times 3 for forward and backward. square:
-// fraction of the sequence^2 query-key pairs that count. With a sliding window, at most the pairs in the window count.
+// Returns the FLOPs of attention on one sequence: 2 per multiply-add, times 3 for forward and backward. square: counted
+// fraction of the sequence^2 query-key pairs. With a sliding window, at most the pairs in the window count.
 static double attention_flops(const struct model_config *model, double square, int64_t sequence)
 {
     struct layer_count sum    = work_of(model);

@@ -24,7 +24,7 @@ static uint32_t norm_axes(const struct plan *plan)
                        update_axes | plan->mesh.owner_axes | axis_sharing(AXIS_SHARES_MATRICES | AXIS_SHARES_LAYERS));
 }
 
-// Returns the elements of a tensor that are in `slice`, as a tensor. Returns -1 if `tensor` is -1.
+// Returns the part of a tensor that `slice` selects. Returns -1 if `tensor` is -1.
 static int32_t slice_of(struct builder *builder, int32_t tensor, struct plan_slice slice)
 {
     if (tensor < 0 || slice.elements == builder->plan->tensors[tensor].elements) {
@@ -93,29 +93,29 @@ static void append_square_sum(struct builder *builder, int32_t index, int32_t pa
     }
 }
 
-// Returns whether this rank updates the unit.
-static bool updates_unit(const struct plan_unit *unit)
+// Returns whether the unit counts in the gradient norm. Of an embedding and its copy, only the original counts.
+static bool counts_in_norm(const struct plan_unit *unit)
 {
     return !unit->is_copy && !unit->is_frozen;
 }
 
 // Returns one tensor with a sum of squares per FSDP unit of the model, so that the gradient norm adds them in a fixed
-// order. Units that this rank does not update keep 0: units of other stages, frozen units, units of repeated MTP
+// order. These units keep 0: units of other stages, the copy of the embedding, frozen units, units of repeated MTP
 // modules, and units without weights, such as the linears of a layer that has only experts.
 static int32_t append_square_sums(struct builder *builder)
 {
     struct plan *plan = builder->plan;
     int32_t      partials =
         assembly_tensor(&builder->assembly, "squares", STORAGE_RESULT, FORMAT_F32, DIMS(unit_places(builder)));
-    int64_t updated = 0;
+    int64_t counted = 0;
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
-        updated += updates_unit(&plan->units[unit]);
+        counted += counts_in_norm(&plan->units[unit]);
     }
-    if (updated < unit_places(builder)) {
+    if (counted < unit_places(builder)) {
         assembly_clear(&builder->assembly, "gradient norm", partials);
     }
     for (int32_t unit = 0; unit < plan->unit_count; unit++) {
-        if (!updates_unit(&plan->units[unit])) {
+        if (!counts_in_norm(&plan->units[unit])) {
             continue;
         }
         builder->assembly.tag.layer = plan->tensors[plan->units[unit].gradient].layer;
@@ -175,8 +175,8 @@ static void append_adamw(struct builder *builder, int32_t index)
     }
 }
 
-// Appends the ops that make the weights of the next step from updated values: FP8 weights are quantized from master
-// weights, and with ZeRO-1 the updated slices are all-gathered.
+// Appends the ops that make the weights of the next step from the updated values. FP8 weights are quantized from master
+// weights. With ZeRO-1, updated slices are all-gathered, unless the next forward pass gathers them (gathers_forward).
 static void append_weights(struct builder *builder, int32_t index)
 {
     const struct plan_unit *unit = &builder->plan->units[index];

@@ -195,8 +195,8 @@ static status read_group(struct layer_pattern *pattern, const struct model_confi
     return OK;
 }
 
-// Reads one run or group, and the comma after it. A run without a number has one layer; the last run of the pattern
-// then gets layers = -1, which means all remaining layers, at least one.
+// Reads one run or group, and the comma after it. A run without a number has one layer, except the last run of the
+// pattern: it gets layers = -1, which means all remaining layers, at least one.
 static status read_runs(struct layer_pattern *pattern, const struct model_config *model, const char **text)
 {
     char    word[WORD_BYTES];
@@ -220,7 +220,7 @@ static status read_runs(struct layer_pattern *pattern, const struct model_config
 enum { LETTERS_END = '/' };
 static const char letters[] = "M*-E";
 
-// Returns whether the pattern has one letter per layer, as Megatron writes hybrid models.
+// Returns whether the pattern has one letter per layer, which is how Megatron writes hybrid models.
 static bool has_letters(const char *text)
 {
     size_t length = strspn(text, letters);
@@ -265,8 +265,8 @@ static status read_letters(struct layer_pattern *pattern, struct layer_run *last
     return text[length] == '\0' ? OK : read_modules(last, model, text + length);
 }
 
-// Returns the MTP modules as a run. Each has the sublayers of the model's last layer between its first and last part,
-// prediction_kind and prediction_head_kind.
+// Returns the MTP modules as a run: the first part of a module, the sublayers of `last`, and its last part. last: the
+// last layer, or the layers of a module that the pattern names after a slash.
 static struct layer_run predicting(const struct layer_run *last, const struct model_config *model)
 {
     struct layer_run run = {.layers = model->predicted_tokens, .count = last->count + 2, .kinds = {&prediction_kind}};

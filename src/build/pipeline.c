@@ -11,11 +11,11 @@
 #include "gswbench/linear.h"
 #include "gswbench/plan_build.h"
 
-// A pipeline action and its chunk. place: index of the chunk in the model. is_first, is_last: whether the chunk is the
-// first or the last of the model.
+// A pipeline action and its chunk. model_chunk: index of the chunk in the model. is_first, is_last: whether the chunk
+// is the first or the last of the model.
 struct action {
     enum schedule_pass pass;
-    int64_t            microbatch, place, first_layer, end_layer;
+    int64_t            microbatch, model_chunk, first_layer, end_layer;
     bool               is_first, is_last;
     struct op_tag      tag;
 };
@@ -26,8 +26,8 @@ struct progress {
     int32_t                 received;    // residual stream or its gradient from another chunk; -1: none
     struct residual_stream *end;         // output of the model's last chunk, input of the head
     bool                    has_begun;
-    int64_t                 place;    // place: next block, as its index in builder->blocks; part: its next part
-    int                     part;
+    int64_t                 place;       // next block, as its index in builder->blocks
+    int                     part;        // next part of this block
     struct residual_stream  stream;      // forward pass: input of the next block
     int32_t                 gradient;    // backward pass: result of the previous part
 };
@@ -302,15 +302,15 @@ bool pipeline_copies_embedding(const struct plan *plan)
 static struct action action_of(const struct replay *replay, const struct schedule_action *scheduled)
 {
     const struct plan     *plan  = replay->builder->plan;
-    int64_t                place = scheduled->chunk * plan->mesh.size[AXIS_PP] + pipeline_stage(plan);
-    struct schedule_layers held  = schedule_layers(&replay->assignment, place);
+    int64_t                chunk = scheduled->chunk * plan->mesh.size[AXIS_PP] + pipeline_stage(plan);
+    struct schedule_layers held  = schedule_layers(&replay->assignment, chunk);
     return (struct action){.pass        = scheduled->pass,
                            .microbatch  = scheduled->microbatch,
-                           .place       = place,
+                           .model_chunk = chunk,
                            .first_layer = held.first,
                            .end_layer   = held.first + held.count,
-                           .is_first    = place == 0,
-                           .is_last     = place == replay->assignment.chunks - 1,
+                           .is_first    = chunk == 0,
+                           .is_last     = chunk == replay->assignment.chunks - 1,
                            .tag         = {.part       = PART_RESIDUAL,
                                            .phase      = scheduled->pass == SCHEDULE_FORWARD ? PHASE_FORWARD : PHASE_BACKWARD,
                                            .layer      = -1,
@@ -322,7 +322,7 @@ static struct action action_of(const struct replay *replay, const struct schedul
 // chunks has a channel per direction.
 static struct communication communication_of(const struct replay *replay, const struct action *action, int64_t other)
 {
-    int64_t boundary = action->place < other ? action->place : other;
+    int64_t boundary = action->model_chunk < other ? action->model_chunk : other;
     return (struct communication){.axes    = 1u << AXIS_PP,
                                   .in      = -1,
                                   .out     = -1,
@@ -342,7 +342,7 @@ static int32_t append_receive(const struct replay *replay, const struct action *
         return -1;
     }
     struct communication communication =
-        communication_of(replay, action, is_forward ? action->place - 1 : action->place + 1);
+        communication_of(replay, action, is_forward ? action->model_chunk - 1 : action->model_chunk + 1);
     builder->assembly.tag = action->tag;
     communication.kind    = OP_RECEIVE;
     communication.role    = is_forward ? "residual receive" : "residual gradient receive";
@@ -364,7 +364,7 @@ static int32_t append_send(const struct replay *replay, const struct action *act
         return -1;
     }
     struct communication communication =
-        communication_of(replay, action, is_forward ? action->place + 1 : action->place - 1);
+        communication_of(replay, action, is_forward ? action->model_chunk + 1 : action->model_chunk - 1);
     communication.kind   = OP_SEND;
     communication.role   = is_forward ? "residual send" : "residual gradient send";
     communication.stream = STREAM_PIPELINE_SEND;
@@ -428,7 +428,7 @@ static int begin_actions(const struct replay *replay, const struct schedule_acti
     return count;
 }
 
-// Numbers the blocks of this rank, and allocates their tables of tensors: one entry per microbatch in flight.
+// Numbers the blocks of this rank, and allocates their tables of tensors, with an entry per microbatch in flight.
 static void number_blocks(struct builder *builder, const struct schedule_assignment *assignment)
 {
     const struct mesh *mesh = &builder->plan->mesh;

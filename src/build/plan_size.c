@@ -37,8 +37,8 @@ enum {
 enum { RANK_OPS_MAX = 1 << 21, STAGE_OPS_MAX = 9 << 20 };
 static const double bytes_max = 0x1p62;
 
-// Maximum over all formats of the bytes per element of an op's output (with scales and statistics), and of the bytes
-// per parameter (with gradient and optimizer state).
+// Maximum bytes per element of an op's output, with scales and statistics, and maximum bytes per parameter, with
+// gradient and optimizer state. Both are maxima over all formats.
 enum { OP_ELEMENT_BYTES = 32, PARAMETER_BYTES = 64 };
 
 // A request and its parsed layer pattern. Sizes are computed as doubles, because the product of the largest options

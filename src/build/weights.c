@@ -17,7 +17,7 @@ static const int64_t streams_of_experts  = INT64_C(1) << 40;
 static const int64_t streams_of_adapters = INT64_C(1) << 42;
 
 // Order of weights in an FSDP unit. Weights that are replicated over tp come first, so that one all-reduce can sum
-// their gradients. The first of these are norms of single heads: a rank's gradient covers only its own heads, so it is
+// their gradients. ORDER_OF_HEADS has the norms of single heads: a rank's gradient covers only its own heads, so it is
 // summed even without sequence parallelism. Linears, adapters and experts can form separate units.
 enum order {
     ORDER_OF_HEADS,
@@ -37,15 +37,15 @@ enum { LINEARS = 1u << ORDER_REPLICATED_LINEAR | 1u << ORDER_LINEAR };
 enum { ADAPTERS = 1u << ORDER_ADAPTER_REPLICATED | 1u << ORDER_ADAPTER };
 enum { EXPERTS = 1u << ORDER_EXPERT_REPLICATED | 1u << ORDER_EXPERT_BIAS | 1u << ORDER_EXPERT };
 
-static int64_t stream_of(const struct declarations *declarations, const struct declaration *declaration, int64_t place)
+static int64_t stream_of(const struct declarations *declarations, const struct declaration *declaration, int64_t number)
 {
     int64_t layer = declarations->block->layer;
     if (declaration->adapter_of >= 0) {
-        return streams_of_adapters + layer * RANDOM_LAYER + place;
+        return streams_of_adapters + layer * RANDOM_LAYER + number;
     }
     return declaration->expert < 0
-               ? RANDOM_FIRST + (layer + 1) * RANDOM_LAYER + place
-               : streams_of_experts + (layer * EXPERTS_MAX + declaration->expert) * RANDOM_EXPERT + place;
+               ? RANDOM_FIRST + (layer + 1) * RANDOM_LAYER + number
+               : streams_of_experts + (layer * EXPERTS_MAX + declaration->expert) * RANDOM_EXPERT + number;
 }
 
 static void fill_parts(struct weight *weight, const struct declarations *declarations,
@@ -111,8 +111,8 @@ static void add_weight(struct plan *plan, const struct declarations *declaration
     plan->units[weight.unit].weight_count++;
 }
 
-// With Muon, returns whether the weight is a matrix of a layer that is replicated over tp, such as the router's. Muon
-// updates it together with the linears.
+// Returns whether Muon updates this weight together with the linears although it is none of them: a matrix of a layer
+// that is replicated over tp, such as the router's.
 static bool is_router(const struct declarations *declarations, const struct declaration *declaration)
 {
     return muon_is_used(declarations->builder->plan) && declarations->block->layer >= 0 && declaration->is_replicated &&
