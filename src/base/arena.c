@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Implements the arena allocator. Allocations are cut from the newest block of a list; a new block is added when it is
-// full.
+// Implements the arena allocator. Allocations are cut from the newest block of a list. If one does not fit into this
+// block, a new block is added.
 #include "gswbench/arena.h"
 
 #include <stdarg.h>

@@ -8,8 +8,8 @@
 #include <sched.h>
 #include <time.h>
 
-enum { READINGS = 1000 };
-static const double MOMENT_SECONDS = 1e-5;    // if a pair of readings takes longer, it is repeated
+enum { READINGS = 1000 };                     // maximum number of pairs of readings
+static const double MOMENT_SECONDS = 1e-5;    // maximum duration of a pair; a longer one is repeated
 
 static double read_clock(clockid_t clock)
 {

@@ -44,7 +44,7 @@ static json_t *from_text(const char *text)
 }
 
 // The following functions convert lists of names and values to JSON objects and back. "section.key" becomes a key in a
-// nested object "section". A string that prints the same as a number becomes a number.
+// nested object "section". A value such as "12" becomes a number if this number prints as the same text.
 enum {
     SECTION_BYTES = 64,
     NAME_BYTES    = 256,

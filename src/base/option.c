@@ -159,8 +159,8 @@ static bool set_real(const struct option *option, double *field, const char *tex
     return true;
 }
 
-// Returns whether a rate seems to lack its prefix, as in 989 instead of 989T. No device has a rate below a million per
-// second.
+// Returns whether a value seems to lack its prefix, as in 989 instead of 989T. Options with a maximum of 1e15 or more
+// are rates per second, and no device has a rate below a million per second.
 static bool is_too_small(const struct option *option, double value)
 {
     return option->maximum >= 1e15 && value > 0 && value < 1e6;
@@ -187,7 +187,7 @@ static bool set_name(const char *const *names, int64_t count, int64_t *field, co
 {
     for (int64_t i = 0; names[i] != NULL; i++) {
         if (strcasecmp(names[i], text) == 0) {
-            *field = i % count;
+            *field = i % count;    // boolean_names alternates between names of no and of yes
             return true;
         }
     }

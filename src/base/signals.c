@@ -13,7 +13,7 @@
 static atomic_int  caught;    // any thread may run the handler
 static atomic_bool is_asked, is_kept, is_mute;
 
-static char out_of_time[160];    // message for SIGALRM before anything was measured; formatted before the signal
+static char out_of_time[160];    // printed if SIGALRM comes before any measurement; a handler must not format
 
 // Handles signals that end the run. Exits at once while there is no result to keep, because opening devices may block.
 static void catch_end(int number)

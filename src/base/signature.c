@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Makes and verifies signatures with ssh-keygen. It reads the file from standard input and prints the signature, so
-// that FILE.sig is written like other outputs. It runs in its own session without a terminal, so that it cannot ask for
-// a passphrase.
+// Makes and verifies signatures with ssh-keygen. ssh-keygen reads the file from standard input and prints the
+// signature, so that FILE.sig is written like other outputs. It runs in its own session without a terminal, so that it
+// cannot ask for a passphrase.
 #include "gswbench/signature.h"
 
 #include <errno.h>

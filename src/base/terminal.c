@@ -9,7 +9,7 @@
 
 #include "gswbench/clock.h"
 
-static const double drawn_every = 0.1;
+static const double drawn_every = 0.1;    // minimum seconds between two updates of a progress line
 
 static bool is_hidden;
 
