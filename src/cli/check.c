@@ -58,7 +58,7 @@ struct sum {
     struct progress  progress;
     int              rows, verified;
     struct job_proof proof;
-    status           unfit;    // with a single row: why its job cannot run; else OK
+    status           unfit;    // why the job of a single checked row cannot run; else OK
 };
 
 static void add_proof(struct sum *sum, const struct job_proof *proof)

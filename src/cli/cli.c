@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Lists the commands, runs the one that the command line names, and prints the help. If the command line names a
-// configuration but no command, the command is run.
+// configuration but no command, the command is "run".
 #include "gswbench/cli.h"
 
 #include <stdlib.h>
@@ -132,7 +132,7 @@ static bool asks_for_help(int count, char *const words[])
 }
 
 // Appends to an error message where each option that it names was set: file and line, or flag. Errors that are found
-// while the configuration is read say so already; later ones, such as errors of a device, do not.
+// while the configuration is read already have this text; later errors, such as those of a device, lack it.
 static status name_places(status error, const struct command *command, const struct arguments *arguments)
 {
     struct text_buffer places = {.text = NULL};
@@ -203,7 +203,7 @@ status cli_run(int argc, char *const argv[], struct text_buffer *errors)
     const char           *name    = named ? argv[1] : "run";
     const struct command *command = cli_find_command(name);
     int                   skipped = named ? 2 : 1;
-    if (command == NULL && job_names_config(name)) {    // a configuration without a command means run
+    if (command == NULL && job_names_config(name)) {    // a configuration without a command: "run"
         command = cli_find_command("run");
         skipped = 1;
     }

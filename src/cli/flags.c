@@ -55,8 +55,8 @@ static const char *find_key(const struct parser *parser, const char *flag)
     return NULL;
 }
 
-// Returns the --set argument that does what an unknown flag means: the flag has the name of an option here, or another
-// program has the flag. Returns NULL if there is none.
+// Returns the --set argument that does what an unknown flag means, or NULL if there is none. The flag has the name of
+// an option of gswbench, or it is a flag of another program for which gswbench has an option.
 static const char *find_setting(const struct parser *parser, const char *flag)
 {
     const char *key = find_key(parser, flag);

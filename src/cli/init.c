@@ -115,7 +115,7 @@ static status write_file(const struct introduction *introduction, const struct c
 {
     struct text_stream text;
     struct config      own = *config;
-    option_set_defaults(software_options, &own.software);    // gswbench runs the written job, not the published program
+    option_set_defaults(software_options, &own.software);    // the file names no framework: gswbench runs it
     text_stream_open(&text);
     print_introduction(introduction, text.file);
     fprintf(text.file, "# gswbench options lists all options.%s\n",

@@ -38,7 +38,7 @@ enum flag_type {
     FLAG_INTEGER,     // int64_t, within minimum and maximum
     FLAG_LIST,        // struct text_list; the flag may be repeated
     FLAG_OVERRIDE,    // struct text_list; short for --set TARGET=VALUE, or TARGET=yes if the flag takes no value
-    FLAG_OPERANDS,    // struct text_list; words without a flag, named by the flag's name in the usage line
+    FLAG_OPERANDS,    // struct text_list; words without a flag; name: what the usage line calls them
     FLAG_HEADING,     // no flag: a heading of the help
 };
 
@@ -134,7 +134,7 @@ status cli_read_stdin(const char **path, struct arena *arena);
 
 // Visits the installed configurations, those of the folder atlas last, until a visitor fails. cli_visit_rows visits the
 // rows (jobs) of the selected configuration, and cli_count_rows counts them. If the selection names no configuration,
-// they take the rows of all installed ones, without other restrictions.
+// both take all rows of all installed ones, and ignore its ranks and overrides.
 typedef status config_visitor(void *state, const char *name, const char *path, struct text_buffer *errors);
 status         cli_visit_configs(config_visitor *visit, void *state, struct text_buffer *errors);
 typedef status row_visitor(void *state, const struct job_selection *selection, const struct config_row *row,

@@ -9,7 +9,7 @@
 #include "gswbench/show.h"
 #include "internal.h"
 
-// Reads the job into benchmark and calls `rank` with state on every rank. state is the struct that holds benchmark.
+// Reads the job into benchmark and calls `rank` on every rank with `state`, the struct that contains benchmark.
 static status measure(const struct arguments *arguments, struct benchmark *benchmark, launch_rank *rank,
                       const void *state, struct text_buffer *errors)
 {

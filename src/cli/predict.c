@@ -154,7 +154,7 @@ static status search_layouts(struct search *table, const struct machine *machine
     return result;
 }
 
-// Prints the sweep, and writes its files if the table has an output folder.
+// Prints the sweep. With -o, also writes its files to the folder table->output.
 static status show_layouts(const struct search *table, const struct machine *machine, bool json)
 {
     const struct job   *job        = &table->job;
@@ -247,7 +247,7 @@ struct predictions {
     json_t                  *list;        // NULL: text output
     FILE                    *timeline;    // file of --trace; NULL: none
     struct output_folder     folder;      // folder of the last written result
-    bool                     is_alone;
+    bool                     is_alone;    // a single row, selected by --ranks: printed with all details
     struct progress          progress;
     int                      rows, predicted;
     int                      config_rows;    // rows so far of the current configuration

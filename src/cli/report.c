@@ -75,7 +75,7 @@ static status trace_print(const struct arguments *chosen, struct text_buffer *er
     return read;
 }
 
-// Checks that all logs are from the same job.
+// Checks that all logs are runs of one submission: equal benchmark, platform, global batch and sequence length.
 static status check_runs(const struct mlperf_log *runs, int64_t count)
 {
     const struct mlperf_log *first = &runs[0];
@@ -173,7 +173,7 @@ static void summarise(struct shown_mlperf *shown)
     for (int64_t i = 0; i < shown->count; i++) {
         steps[i]       = shown->runs[i].step_seconds;
         spreads[known] = shown->runs[i].spread;
-        known += !isnan(shown->runs[i].spread);    // a log with few intervals has none
+        known += !isnan(shown->runs[i].spread);    // a log with fewer than 20 intervals has no spread
     }
     statistics_compute(&step, steps, shown->count);
     shown->step_seconds       = step.median;
