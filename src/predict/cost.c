@@ -246,7 +246,7 @@ static double compute_seconds(const struct machine *machine, const struct plan *
     FATAL(EXIT_INTERNAL, "%s computes nothing that has a cost", op_name((enum op_kind)op->kind));
 }
 
-// Returns the measured time of the op if there is one, else the cost model plus the idle time before each kernel.
+// Returns the measured time of the op if there is one, else the modelled time plus the idle time before each kernel.
 static double device_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
                              const struct quantity *measured)
 {

@@ -82,7 +82,7 @@ static double width_factor(const struct hardware_config *hardware, double width)
     return rates[last];
 }
 
-static double wide_seconds(const struct machine *machine, enum format format, const struct op *op)
+static double fused_seconds(const struct machine *machine, enum format format, const struct op *op)
 {
     const struct hardware_config *hardware = machine->hardware;
     const struct software_config *software = machine->software;
@@ -160,5 +160,5 @@ double predict_attention_seconds(const struct machine *machine, const struct pla
         is_backward(op) ? predict_memory_seconds(machine->hardware, (double)format_bytes(format, 6) * queries) : 0.0;
     bool            is_fp8   = is_low_precision(machine->software, plan);
     const struct op computed = computed_op(machine->software, is_fp8, op);
-    return around + (is_fp8 ? low_precision_seconds(machine, &computed) : wide_seconds(machine, format, &computed));
+    return around + (is_fp8 ? low_precision_seconds(machine, &computed) : fused_seconds(machine, format, &computed));
 }

@@ -37,13 +37,13 @@ static struct span find_span(const struct hardware_config *hardware, const struc
     double carried = processors > 0 && hardware->channel_bandwidth.value > 0.0
                          ? processors * hardware->channel_bandwidth.value
                          : INFINITY;
-    return (struct span){.members    = (double)group->size,
-                         .inside     = 1.0,
-                         .outside    = 1.0,
-                         .beginnings = 1.0,
-                         .nodes      = (double)plan_group_nodes(group, domain),
-                         .processors = processors,
-                         .node       = fmin(hardware->node_efficiency.value * hardware->node_bandwidth.value, carried),
+    return (struct span){.members     = (double)group->size,
+                         .inside      = 1.0,
+                         .outside     = 1.0,
+                         .start_share = 1.0,
+                         .nodes       = (double)plan_group_nodes(group, domain),
+                         .processors  = processors,
+                         .node        = fmin(hardware->node_efficiency.value * hardware->node_bandwidth.value, carried),
                          .network =
                              fmin(hardware->network_efficiency.value * hardware->network_bandwidth.value, carried)};
 }
@@ -54,11 +54,11 @@ static double all_to_all_seconds(const struct hardware_config *hardware, const s
     double local  = span->members / span->nodes;
     double inside = span->inside * bytes * (local - 1.0) / span->members / span->node;
     if (span->nodes == 1.0) {
-        return inside + span->beginnings * (predict_collective_start(hardware, span) + hardware->node_latency.value);
+        return inside + span->start_share * (predict_collective_start(hardware, span) + hardware->node_latency.value);
     }
     double outside = span->outside * bytes * (span->members - local) / span->members / span->network;
     return fmax(inside, outside) +
-           span->beginnings * (predict_collective_start(hardware, span) + hardware->network_latency.value);
+           span->start_share * (predict_collective_start(hardware, span) + hardware->network_latency.value);
 }
 
 // Returns the expected number of distinct places (nodes or ranks) that receive a token which chooses `choices` experts
@@ -70,8 +70,8 @@ static double expect_places(double places, double choices)
 
 // Shares of NVLink bandwidth that expert dispatch kernels reach. forwarded: for tokens that arrive from other nodes,
 // 122 of 200 GB/s on H800. linked: if all ranks are on one node. DeepEP measured 153 to 158 of 200 GB/s on H800,
-// HybridEP 735 and 674 of 900 GB/s on B200. These rates include the eighth of the tokens that stays on its rank; linked
-// excludes it.
+// HybridEP 735 and 674 of 900 GB/s on B200. These rates count all tokens; linked excludes the eighth that a rank sends
+// to itself.
 static const double forwarded = 0.61, linked = 0.685;
 
 // Kernels such as DeepEP's send a token once to each node that has experts for it, and within a node once to each rank.
@@ -117,14 +117,14 @@ static double model_seconds(const struct machine *machine, const struct span *sp
 }
 
 // Returns the measured time of the op, or the time of the model if none was measured. If the op has fewer SMs than in
-// the measurement (is_limited), returns the longer of these two times. One of n parts of an all-to-all (beginnings is 1
-// / n) costs 1 / n of an all-to-all with the bytes of all n parts.
+// the measurement (is_limited), returns the longer of these two times. One of n parts of an all-to-all (start_share is
+// 1 / n) costs 1 / n of an all-to-all with the bytes of all n parts.
 static double communication_seconds(const struct machine *machine, const struct span *span, const struct op *op,
                                     double bytes, bool is_network)
 {
-    double measured = span->is_once
-                          ? 0.0
-                          : span->beginnings * predict_collective_seconds(machine, span, op, bytes / span->beginnings);
+    double measured =
+        span->is_once ? 0.0
+                      : span->start_share * predict_collective_seconds(machine, span, op, bytes / span->start_share);
     if (measured > 0.0 && !span->is_limited) {
         return measured;
     }
@@ -205,7 +205,7 @@ struct cost predict_cost_communication(const struct machine *machine, const stru
     bool        is_exchange = moves_tokens(plan, op);
     bool        is_serial   = is_exchange && software->expert_serial;
     if (is_serial) {    // the framework has one all-to-all, gswbench one per local expert
-        span.beginnings = span.members / (double)plan->model.experts;
+        span.start_share = span.members / (double)plan->model.experts;
     }
     span.is_limited = processors < plan_connection_processors(op->stream, (int64_t)bytes);
     span.is_once    = is_exchange && software->expert_nodes;

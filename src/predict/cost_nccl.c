@@ -8,10 +8,10 @@
 #include "internal.h"
 
 // NCCL's protocols Simple, LL128 and LL, for rings and trees. node_hop and network_hop are the latencies per hop of a
-// ring with Simple in NCCL's tables for Hopper and Blackwell, in us. struct protocol has the latencies of a protocol
-// relative to these two, and its bandwidth relative to Simple. The model multiplies the relative latencies by
-// node_latency and network_latency of [hardware]. LL and LL128 have a lower latency and bandwidth, because a flag
-// travels with the data instead of after each chunk. In LL, half of the traffic is flags.
+// ring with Simple in NCCL's tables for Hopper and Blackwell, in us. struct protocol has the bandwidth and latencies of
+// a protocol relative to this ring. The model multiplies the relative latencies by node_latency and network_latency of
+// [hardware]. LL and LL128 have a lower latency and bandwidth, because a flag travels with the data instead of after
+// each chunk. In LL, half of the traffic is flags.
 static const double node_hop = 3.4, network_hop = 14.0;
 // Share of an NVLink's nominal bandwidth in NCCL's tables: 20.6 of 25 GB/s on Hopper, 40.1 of 50 GB/s on Blackwell.
 static const double counted_share = 0.802;
@@ -194,8 +194,8 @@ static double find_heads(const struct span *span)
     return fmin(floor(span->members / span->nodes), HEADS_MAX);
 }
 
-// Returns the bytes/s that all NVLS heads (ranks that each handle a share of the bytes) exchange in one direction. Of
-// n shares that a head moves, its own does not count. The result is 0 with one head, or if copy engines move the data.
+// Returns the bytes/s that all NVLS heads (ranks that each handle a share of the bytes) exchange in one direction. One
+// of the n shares that a head moves is its own and does not count. With one head or with copy engines, returns 0.
 static double heads_bandwidth(const struct hardware_config *hardware, const struct span *span)
 {
     double heads = find_heads(span), rate = head_rate(counted_share * hardware->node_bandwidth.value / (heads + 1.0));
@@ -203,7 +203,7 @@ static double heads_bandwidth(const struct hardware_config *hardware, const stru
            fmin((double)span->processors / NVLS_PROCESSORS, 1.0);
 }
 
-static double nvls_beginning(const struct hardware_config *hardware)
+static double nvls_start(const struct hardware_config *hardware)
 {
     return is_measured(hardware) ? hardware->collective_latency.value
                                  : nvls_latency / node_hop * hardware->node_latency.value;
@@ -214,7 +214,7 @@ static double nvls_beginning(const struct hardware_config *hardware)
 // which is half of a tree's traffic.
 static double nvls_sum_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
 {
-    double bandwidth = 2.0 * heads_bandwidth(hardware, span), latency = nvls_beginning(hardware);
+    double bandwidth = 2.0 * heads_bandwidth(hardware, span), latency = nvls_start(hardware);
     if (span->nodes > 1.0) {
         double hop = is_measured(hardware) ? 1.0 : nvls_network_latency / network_hop;
         bandwidth  = fmin(bandwidth, find_heads(span) * span->network * (span->nodes == 2.0 ? 2.0 : 1.0));
@@ -225,7 +225,7 @@ static double nvls_sum_seconds(const struct hardware_config *hardware, const str
 
 static double nvls_gather_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
 {
-    return nvls_beginning(hardware) + bytes / (heads_bandwidth(hardware, span) * (span->members - 1.0) / span->members);
+    return nvls_start(hardware) + bytes / (heads_bandwidth(hardware, span) * (span->members - 1.0) / span->members);
 }
 
 // Returns the seconds of PAT, NCCL's algorithm of parallel trees for groups with one rank per node. Its latency is 4 us

@@ -318,8 +318,8 @@ static bool is_cast_before_gather(const struct software_config *software, const 
     return software->fp8_gathers && made >= 0 && gathers_casts(plan, &plan->ops[made]);
 }
 
-// Whether the FP8 GEMMs of the GPU read both operands along k, so that some operands need a transposed copy. On
-// Blackwell (with FP4) they do so only with a scale per block.
+// Whether FP8 GEMMs with one scale per tensor read both operands along k, so that some operands need a transposed copy.
+// They do on Hopper. On Blackwell (GPUs with FP4), only GEMMs with a scale per block do.
 static bool reads_along_k(const struct hardware_config *hardware)
 {
     return hardware->peak[RATE_FP4].value == 0.0;
@@ -342,7 +342,7 @@ static double fp8_copy_seconds(const struct hardware_config *hardware, const str
 
 // Returns the seconds of a cast before the all-gather; `seconds` is the cost of casting the gathered tensor. Each rank
 // casts its own rows. If a transposed copy is needed, the gathered tensor is transposed for the weight gradient. With
-// one scale per block, the framework gathers the tensor and its transpose instead.
+// one scale per block nothing is transposed, because the framework gathers the tensor and its transpose.
 static double gathered_cast_seconds(const struct hardware_config *hardware, const struct plan *plan,
                                     const struct op *op, double seconds)
 {

@@ -45,7 +45,7 @@ struct walk {
     const struct plan            *plan;
     const struct software_config *software;
     int64_t                      *change[FOOTPRINT_PARTS];    // [part][op_count + 1]
-    int64_t                      *ended;                      // [op_count + 1]: bytes that this op is the last to use
+    int64_t                      *ended;                      // [op_count + 1]: bytes whose last use is this op
 };
 
 static const int varying[] = {FOOTPRINT_ACTIVATIONS, FOOTPRINT_GEMMS,   FOOTPRINT_LOGITS,       FOOTPRINT_PLACEHOLDERS,
@@ -113,7 +113,7 @@ static int64_t gathered_bytes(const struct plan *plan, const struct plan_unit *u
     return unit->is_low_precision ? unit->elements : format_bytes(plan->precision.weight, unit->elements);
 }
 
-// Whether the unit is outside the layers: of the embedding or the head.
+// Whether the FSDP unit is the embedding or the head, which are outside the layers.
 static bool is_outside(const struct plan *plan, const struct plan_unit *unit)
 {
     return unit->place == 0 || unit->place == plan->model.layers + 1;

@@ -34,11 +34,11 @@ struct span {
     double inside,
         outside;    // factors on the bytes that an all-to-all sends within and between nodes; 1 unless is_once
     // share of the start latency that the op pays: 1 / n if it is one of n parts of an all-to-all, else 1
-    double beginnings;
-    double node, network;    // bytes/s of a device within and between nodes, limited by the SMs of the op
+    double start_share;
+    double node, network;    // bytes/s of a rank within and between nodes; few SMs of the op lower both
     int    processors;       // SMs of the op; 0: copy engines move the data, or ranks run on CPUs
     bool   is_limited;       // the op has fewer SMs than NCCL would use
-    bool   is_once;          // as in DeepEP, an all-to-all sends a token once to a rank, not once per chosen expert
+    bool   is_once;          // as in DeepEP, an all-to-all sends a token once per rank, not once per chosen expert
 };
 
 // Returns the start latency of a collective in this group (cost_nccl.c).
@@ -80,11 +80,11 @@ double    predict_group(const struct software_config *software, const struct pla
 void      predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan,
                               const struct op *op);
 
-// Returns the minimum number of microbatches for a short plan in which a pipeline stage holds as many activations as in
-// the whole step (sweep_bound.c). A stage holds the activations of at most pp microbatches with 1F1B, and of 2 pp with
-// interleaving. The short plan needs two more: one in the steady state, and the last one. With interleaving,
-// microbatches run in groups of pp, and the last group must have as many as in the whole step. The last stage (is_last)
-// also holds the microbatches whose head gradients are deferred.
+// Returns the number of microbatches of the shortest plan in which a pipeline stage holds as many activations as in the
+// whole step (sweep_bound.c). A stage holds at most pp microbatches with 1F1B, 2 pp with interleaving, and 2 pp + 1
+// with overlap_microbatches. The plan has two more: one in the steady state, and the last one. With interleaving,
+// microbatches run in groups of pp, and the last group is as large as in the whole step. On the last stage (is_last),
+// the head keeps its input of deferred_head_gradients microbatches, so the plan has these, too.
 int64_t sweep_enough_microbatches(const struct plan_request *request, bool is_last);
 
 // Times in a forward or backward pass of one microbatch through one model chunk, in seconds. before: from the start of
@@ -99,8 +99,8 @@ struct sweep_action {
 // sweep_time_actions: times the passes of a plan into actions[forward or backward][microbatch][chunk].
 // sweep_take_minimum: keeps the smaller value of each of the three times. sweep_place_action: index of a pass in
 // sweep_bound.actions, which is [0: first microbatch, 1: later][forward or backward][chunk of the model].
-// sweep_state_bytes: minimum bytes of gradients and optimizer state per rank. sweep_walk_bound: runs the pipeline
-// schedule with the pass times of a bound, and raises the step time of the bound to the end of the schedule.
+// sweep_state_bytes: bytes of gradients and optimizer state of an average rank. sweep_walk_bound: simulates the
+// pipeline schedule with the pass times of a bound, and raises bound->seconds to at least this step time.
 void    sweep_time_actions(struct sweep_action *actions, const struct plan *plan, const struct machine *machine);
 void    sweep_take_minimum(struct sweep_action *minimum, const struct sweep_action *action);
 int64_t sweep_place_action(const struct schedule_shape *shape, const struct schedule_action *action, int64_t chunk);
@@ -110,9 +110,9 @@ void                  sweep_open_bound(struct sweep_bound *bound, const struct p
 void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *request, const struct machine *machine);
 
 // Lower bound of the cost of one layer for one microbatch (sweep_rough.c). Layouts that shard a layer in the same way
-// share one sweep_layer. sweep_find_rough_bound computes a bound of a layout from it, and sweep_find_actions a tighter
-// bound that follows the pipeline schedule. All fields are zero if the model has different kinds of layers, if
-// microbatches overlap, or if weight gradients are delayed.
+// (sweep_is_cut_alike) share one sweep_layer. sweep_find_rough_bound computes a bound of a layout from it, and
+// sweep_find_actions a tighter bound that follows the pipeline schedule. All fields are zero, so that they exclude no
+// layout, if the model has different kinds of layers, if microbatches overlap, or if weight gradients are delayed.
 struct sweep_layer {
     struct sweep_action first[SCHEDULE_PASSES];    // pass through a chunk with a single layer
     double              more[SCHEDULE_PASSES];     // seconds that each further layer of a chunk adds

@@ -155,9 +155,9 @@ static void launch(struct task *task, struct pass passes[2], const struct op *op
 }
 
 // With overlap_microbatches, two microbatches compute alternately. A run is a sequence of compute ops of one
-// microbatch. A framework that waits for its all-to-alls issues all of a run together, while the other microbatch
-// computes. So the first all-to-all of a run waits for the compute ops before the last one, and the microbatch resumes
-// compute after the last one.
+// microbatch. A framework that blocks compute during all-to-alls issues all of them at the end of a run, and the other
+// microbatch computes meanwhile. So the first all-to-all of a run waits for the last compute op before the run's last
+// all-to-all. The next run of the same microbatch waits for that last all-to-all.
 struct run {
     int32_t microbatch, last;    // last: index of the latest compute op of the run
     int32_t exchange;            // index of the first all-to-all of the run; -1: none

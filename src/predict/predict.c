@@ -194,8 +194,8 @@ status predict_time_pipeline(struct prediction *prediction, struct predict_pipel
     return result;
 }
 
-// Takes the footprint if it reserves more, and the maximum of the bytes in all: a middle stage of a pipeline reserves
-// less than the first, but has more connections. Returns the bytes of connections and context in gswbench itself.
+// Keeps the footprint that reserves more, but the larger `device` of both: a middle pipeline stage reserves less than
+// the first, and has more connections. Returns the bytes of connections and context in gswbench itself.
 static int64_t take_larger(struct footprint *largest, const struct plan *plan, const struct machine *machine)
 {
     struct footprint footprint;

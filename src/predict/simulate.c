@@ -99,7 +99,7 @@ static double compute_rate(const struct progress *progress, int32_t head)
     return fmax(1.0 - lost, MIN_PERCENT / 100.0) / fmax(load, 1.0);
 }
 
-// Returns the rate of a communication task, that of its slowest participant. Tasks on the same link share it equally.
+// Returns the rate of a communication task: the rate of its slowest participant. Tasks on a link share it equally.
 static double communication_rate(const struct progress *progress, int32_t leader)
 {
     const struct simulated_cores *cores = &progress->simulation->cores;
@@ -118,7 +118,7 @@ static double communication_rate(const struct progress *progress, int32_t leader
     return seconds / (seconds + delay * cores->communication_delay) / sharers;
 }
 
-// Whether the rate of a task may have changed. On GPUs the rate depends only on other tasks of the same actors.
+// Whether the rate of a task may have changed: on GPUs by other tasks of its actors, on CPUs by any task.
 static bool rate_may_change(const struct progress *progress, int32_t leader)
 {
     bool may_change = progress->simulation->cores.count > 0.0;
@@ -219,7 +219,7 @@ static void arrive(struct progress *progress, int32_t index)
     }
 }
 
-static void begin_what_can(struct progress *progress, int32_t actor)
+static void begin_ready(struct progress *progress, int32_t actor)
 {
     for (int32_t head = actor * STREAM_COUNT; head < (actor + 1) * STREAM_COUNT; head++) {
         const struct stream_head *at = &progress->stream_heads[head];
@@ -229,7 +229,7 @@ static void begin_what_can(struct progress *progress, int32_t actor)
     }
 }
 
-// Ends the earliest task, advances its streams, and starts the tasks that waited for it.
+// Ends the launch or task that ends first. Begins the launched task, or the tasks that waited for the ended one.
 static void end_earliest(struct progress *progress)
 {
     int32_t earliest = 0;
@@ -267,7 +267,7 @@ static void end_earliest(struct progress *progress)
     }
     for (int32_t head = leader, after; head != NONE; head = after) {
         after = progress->stream_heads[head].participant;
-        begin_what_can(progress, head / STREAM_COUNT);
+        begin_ready(progress, head / STREAM_COUNT);
     }
 }
 
@@ -313,7 +313,7 @@ status simulate(const struct simulation *simulation, struct actor_time *times)
     status          result   = OK;
     init(&progress);
     for (int32_t actor = 0; actor < simulation->actor_count; actor++) {
-        begin_what_can(&progress, actor);
+        begin_ready(&progress, actor);
     }
     while (progress.running_count > 0) {
         update_rates(&progress);

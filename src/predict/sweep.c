@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Searches the layouts best-first, by a lower bound of the step time. A candidate starts with a rough bound, from a
-// layer that it shares with all layouts that shard layers in the same way. Then it gets a bound from its own plans, and
-// last its exact prediction. The search ends when no bound is below the slowest of the best layouts.
+// Searches layouts best-first, by a lower bound of the step time. The first bound of a layout is rough: the cost of one
+// layer, which layouts with equal sharding of layers share. Then it gets a bound from its own plans, and last its exact
+// prediction. The search ends when no bound is below the slowest of the SWEEP_BEST fastest predictions.
 //
 // Threads share the work; the result does not depend on their number.
 #include "internal.h"
@@ -19,7 +19,7 @@ enum { BATCH = 16 };    // layouts that threads examine between two updates of t
 
 struct candidate {
     int64_t                   layout;
-    const struct sweep_layer *layer;       // cost of one of its layers
+    const struct sweep_layer *layer;       // cost of one layer of the layout
     int                       looks;       // number of times that threads have examined it
     bool                      is_exact;    // the layout has its exact prediction
     status                    support;

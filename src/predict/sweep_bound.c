@@ -9,8 +9,8 @@
 #include "gswbench/plan_build.h"
 #include "internal.h"
 
-// Kinds of a stage's seconds. loaded_seconds adds them up to a lower bound that includes the slowdown of compute by
-// communication. COMPUTED: compute. IDLE: waits for communication that starts only after the previous compute op.
+// Kinds of time of a pipeline stage. loaded_seconds adds them up to a lower bound that includes the slowdown of compute
+// by communication. COMPUTED: compute. IDLE: waits for communication that starts only after the previous compute op.
 // TAKEN: compute time that is lost because communication uses SMs. BUSY + stream: communication on this stream.
 //
 // A communication op of t seconds on a share s of the SMs adds s t to TAKEN, unless the stage waits for it.
@@ -193,7 +193,7 @@ static double pass_seconds(struct walk *walk, int32_t index)
     return *stream_end - before;
 }
 
-// Times of a stage's compute stream with the microbatches of its plan.
+// Times of a pipeline stage, from a walk over its plan. If the step has more microbatches, they are added later.
 struct stage {
     double              *seconds;         // [1 + microbatches]; [0]: ops of no microbatch, such as the optimizer
     struct sweep_action *actions;         // [forward or backward][microbatch][chunk]
@@ -438,9 +438,9 @@ static int64_t stage_to_look_at(int64_t looked_at, int64_t last)
     return looked_at == 0 ? 0 : looked_at == 1 ? last : looked_at - 1;
 }
 
-// Returns a lower bound of the device memory with more microbatches, in gswbench and in the modelled framework,
-// whichever is larger. Counts live activations instead of planned memory, because fragmentation varies with the number
-// of microbatches.
+// Returns a lower bound of the device memory of a step with `more` microbatches more than the plan, in gswbench or in
+// the modelled framework, whichever is larger. Counts live activations instead of planned memory, because fragmentation
+// varies with the number of microbatches.
 static int64_t device_bytes(const struct plan *plan, const struct machine *machine, int64_t more)
 {
     struct footprint footprint;

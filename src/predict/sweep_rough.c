@@ -10,7 +10,7 @@
 // chunk that receives its input and sends its output. This chunk is the second one (CHUNK) of the first stage.
 enum { MICROBATCHES = 3, STAGES = 2, CHUNKS = 2, CHUNK = 1 };
 
-static bool has_like_layers(const struct plan_request *request)
+static bool has_rough_bound(const struct plan_request *request)
 {
     // If two microbatches interleave, or weight gradients are delayed, other work fills the waits of a pass. Then times
     // of single passes give no lower bound.
@@ -20,7 +20,7 @@ static bool has_like_layers(const struct plan_request *request)
 
 // Whether all layers are recomputed in the same way. If only every n-th or the first n layers are recomputed, the bound
 // uses the time of a layer without recompute, and counts no activation memory.
-static bool recomputes_alike(const struct plan_request *request)
+static bool recomputes_uniformly(const struct plan_request *request)
 {
     return request->train.recompute != RECOMPUTE_BLOCK_EVERY && request->train.recompute_layers == 0;
 }
@@ -50,8 +50,8 @@ static status shrink(struct plan_request *little, const struct plan_request *req
     little->model.layers                        = layers;
     little->train.accumulation                  = MICROBATCHES;
     little->train.global_batch                  = MICROBATCHES * little->train.micro_batch * ep;
-    little->train.recompute                     = recomputes_alike(request) ? request->train.recompute : RECOMPUTE_NONE;
-    little->is_unplaced                         = true;
+    little->train.recompute = recomputes_uniformly(request) ? request->train.recompute : RECOMPUTE_NONE;
+    little->is_unplaced     = true;
     TRY(mesh_init(&little->mesh, &little->parallel, 0));
     mesh_share_heads(&little->mesh, little->model.kv_heads);
     return OK;
@@ -65,18 +65,18 @@ static status build(struct plan *plan, const struct plan_request *request, int64
 }
 
 // Times of the forward and backward passes of a plan with few layers.
-struct glance {
+struct pass_times {
     struct sweep_action actions[SCHEDULE_PASSES * MICROBATCHES * CHUNKS];
 };
 
-static status look_at_actions(struct glance *glance, const struct plan_request *request, const struct machine *machine,
-                              int64_t layers)
+static status look_at_actions(struct pass_times *pass_times, const struct plan_request *request,
+                              const struct machine *machine, int64_t layers)
 {
     struct plan plan   = {.tensors = NULL};
     status      result = build(&plan, request, layers * STAGES * CHUNKS, true);
-    *glance            = (struct glance){.actions = {{.through = 0.0}}};
+    *pass_times        = (struct pass_times){.actions = {{.through = 0.0}}};
     if (!failed(&result)) {
-        sweep_time_actions(glance->actions, &plan, machine);
+        sweep_time_actions(pass_times->actions, &plan, machine);
     }
     plan_free(&plan);
     return result;
@@ -118,7 +118,7 @@ static status look_at_step(int64_t *bytes, double head[SCHEDULE_PASSES], const s
     return result;
 }
 
-static void find_actions(struct sweep_layer *layer, const struct glance *few, const struct glance *more)
+static void find_actions(struct sweep_layer *layer, const struct pass_times *few, const struct pass_times *more)
 {
     for (int pass = 0; pass < SCHEDULE_PASSES; pass++) {
         struct sweep_action *first = &layer->first[pass];
@@ -136,9 +136,9 @@ static void find_actions(struct sweep_layer *layer, const struct glance *few, co
 
 void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *request, const struct machine *machine)
 {
-    struct glance    few, more;
-    struct gemm_memo gemms = {0};
-    struct machine   copy  = *machine;
+    struct pass_times few, more;
+    struct gemm_memo  gemms = {0};
+    struct machine    copy  = *machine;
     // The shrunken layouts have fewer ranks, but use the NVLink domain of the full job.
     struct hardware_config hardware = *machine->hardware;
     int64_t                bytes, more_bytes;
@@ -148,7 +148,7 @@ void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *r
     copy.hardware          = &hardware;
     copy.gemms             = &gemms;
     *layer                 = (struct sweep_layer){.bytes = 0};
-    if (!has_like_layers(request)) {
+    if (!has_rough_bound(request)) {
         return;
     }
     status first = look_at_actions(&few, request, &copy, 1), second = look_at_actions(&more, request, &copy, 2);
@@ -160,7 +160,7 @@ void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *r
     }
     find_actions(layer, &few, &more);
     // With FP8 linears, live memory includes quantized weights, which do not multiply with the microbatches.
-    bool counts  = recomputes_alike(request) && request->precision.low_precision_linears == 0;
+    bool counts  = recomputes_uniformly(request) && request->precision.low_precision_linears == 0;
     layer->bytes = counts ? more_bytes - bytes : 0;
 }
 
