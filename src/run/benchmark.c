@@ -57,7 +57,7 @@ status benchmark_read(struct benchmark *benchmark, const struct job_selection *s
     return OK;
 }
 
-// Adds a run to the table of repeated runs, unless its verdict (such as INVALID) forbids to show its figures.
+// Adds a run to the table of repeated runs, unless its figures must not be shown, for example because it is INVALID.
 static void conclude(void *context, struct result *result)
 {
     if (result_is_shown(result)) {

@@ -14,7 +14,7 @@
 #include "gswbench/statistics.h"
 #include "gswbench/text.h"
 
-enum { READINGS = 32, ALONE = 4 };    // per collective: maximum ops timed in the step; isolated runs, one as warm-up
+enum { READINGS = 32, ALONE = 4 };    // per row: maximum ops timed in the step; isolated runs, the first a warm-up
 
 // The times of one rank for one row, which ranks exchange. NaN: there are fewer samples, or the rank does not issue the
 // collective.
@@ -163,8 +163,8 @@ static void add_value(struct series *series, double value)
 }
 
 // Adds the times of a group to `moving` (collectives of the step) and `alone` (isolated runs). In one execution, the
-// member that enters first waits longest. If the mean of these longest waits exceeds the means of the earlier groups,
-// stores it, and the rank that most often enters last.
+// member that enters first waits longest. Computes the mean of these longest waits. If it exceeds the means of the
+// earlier groups, stores it, and the rank that most often enters last.
 static void add_group(struct result_communication_time *time, const struct readings *all, const int64_t *members,
                       struct series *moving, struct series *alone)
 {
@@ -262,7 +262,7 @@ static void add_time(const struct communication_times_setup *setup, const struct
     free(members);
 }
 
-// Returns the algorithm that NCCL chose for a collective. Only the first member of a group knows it.
+// Returns the algorithm that NCCL chose, from the first rank that knows it: only the first member of a group does.
 static struct comm_choice find_choice(const struct readings *all, int ranks)
 {
     int rank = 0;

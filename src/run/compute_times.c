@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Compares the compute time of each step between ranks with the same work, which form a class. Every rank knows the
-// times of the other ranks after each step. So it stores only its own time, and by how much this exceeds the median of
-// its class.
+// Compares the compute time of each step between ranks with the same work, which form a class. After each step, a rank
+// learns the times of all ranks. It stores only its own time, and by how much this time exceeds the median of its
+// class.
 #include "internal.h"
 
 #include <math.h>
@@ -17,8 +17,8 @@
 // Accepted probability that a job without a slow rank reports one.
 static const double false_alarm = 0.01;
 
-// Returns a hash of pipeline stage and FLOPs per phase, which is equal on ranks with the same work. Quantization and
-// optimizer work are left out, because they differ slightly between such ranks.
+// Returns a hash of pipeline stage and FLOPs per phase, which is equal on ranks with the same work. Ops without FLOPs,
+// such as quantization and AdamW, are left out, because they differ slightly between such ranks.
 static uint64_t describe_work(const struct plan *plan)
 {
     struct account *account = memory_allocate(sizeof(*account));

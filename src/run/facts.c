@@ -242,7 +242,7 @@ static void add_oversubscription(struct result *result, const struct environment
                  worst.cores == 1 ? "" : "s", peers[where].topology.host);
 }
 
-// If ranks share a device, step times do not measure it, so the result gets a note and no peak.
+// If ranks share a device, step times do not measure the device. The result then gets a note, and no peak FLOP/s.
 static void add_sharing(struct result *result, const struct environment_devices *devices)
 {
     if (devices->sharers > 1) {
@@ -354,7 +354,7 @@ static status predict_on(struct result_expectation *expectation, const struct jo
     return OK;
 }
 
-// Predicts the step time on this machine. Measured op times are used only if it is the machine of the configured
+// Predicts the step time on this machine. Uses measured op times only if this machine is the one of the configured
 // profile.
 static status predict_here(struct expected_machine *found, struct result *result, const struct job *job,
                            const struct rank_environment *environment)

@@ -31,8 +31,8 @@ void notes_add_disturbances(struct result *result, const struct config *config);
 // facts.c: sets the step time that a prediction expects for this machine. Rank 0 only.
 void expectation_find(struct result *result, const struct job *job, const struct rank_environment *environment);
 
-// facts.c: sets the description of the device, such as "NVIDIA H200, ...". It also says why a better backend or
-// communicator was not chosen.
+// facts.c: sets the description of the device, such as "NVIDIA H200, ...". With backend or communicator auto, it also
+// says why a better one was not chosen.
 void facts_describe_device(struct result *result, struct rank_environment *environment);
 
 // facts.c: records the memory and the features that the communication library uses.
@@ -102,7 +102,7 @@ struct steps {
     struct checkpoints             checkpoints;
     struct rank_observations       observed;
     struct progress                progress;
-    status                         untraced;    // error of the traced steps; the same on all ranks
+    status                         untraced;    // why the traced steps failed; the same on all ranks
 };
 status steps_measure(struct steps *steps);
 void   steps_enter(const struct steps *steps, enum watch_phase phase, int64_t index);    // tells the watchdog the phase
@@ -178,13 +178,13 @@ void                  compute_times_close(struct compute_times *times);
 void compute_times_add(struct compute_times *times, const struct comm_topology *topology, const double *seconds,
                        struct result *result);
 
-// Sets this rank's median time and excess. is_judged: the rank shares neither cores nor device, so that it is to blame
-// for its own slowness.
+// Sets this rank's median time and excess. is_judged: the rank shares neither cores nor device, so if it is slow, this
+// is not due to another rank.
 void compute_times_summarise(const struct compute_times *times, const struct comm_topology *topology, bool is_judged,
                              struct result_rank *own);
 
-// steps.c: returns whether run.until tests the precision after this many steps. A test sorts all of them, so longer
-// runs test after fewer steps: at most 64 times while the number of steps doubles.
+// steps.c: returns whether run.until tests the precision after this many steps. A test sorts the times of all steps, so
+// longer runs test less often: about 32 times while the number of steps doubles.
 bool steps_test_precision(int64_t count);
 
 // steps.c: decides when a run captures its step as a CUDA graph. If it times both modes, it times the eager steps 1 to

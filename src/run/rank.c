@@ -296,7 +296,7 @@ static void note_unwritten(struct result *result, const status *why)
 }
 
 // Writes the files, then prints the result, so that every printed result is saved. kept: status of the weights and
-// timeline files. If they failed, the result is written all the same.
+// timeline files. The result is written even if these failed.
 static status write_result(struct rank *rank, status kept)
 {
     const struct benchmark *benchmark = rank->benchmark;

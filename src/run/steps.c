@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The timed step loop. Ranks start a step together after a barrier, and each times it from its first op to the end of
-// its last. Inputs are filled before the barrier; losses and times are exchanged after the step. The loop also decides
-// whether to replay the step as a CUDA graph, which saves host time. On one node it always does. On several nodes,
-// network proxy threads of NCCL also need host time, so the loop times warm-up steps in both modes and keeps the faster
-// one.
+// its last. Inputs are filled before the barrier; losses and times are exchanged after the step. With [run] graphs =
+// auto, the loop also decides whether to replay the step as a CUDA graph, which saves host time. On one node it
+// replays. On several nodes, NCCL's network proxy threads also need host time, so it times warm-up steps both ways and
+// keeps the faster one.
 #include <inttypes.h>
 #include <math.h>
 #include <signal.h>

@@ -208,8 +208,8 @@ static status write_timeline(const struct steps *steps, const struct op_time *ti
     return failed(&written) || topology->rank != 0 ? written : output_finish(&file);
 }
 
-// Adds the times of the traced step's collectives, sends and receives to the result, and writes their files. If the job
-// has a measured hardware profile, predicted times are added, too.
+// Adds the times of the traced step's collectives, sends and receives to the result, next to their predicted times, and
+// writes their files. Predictions use measured op times if the hardware profile has them.
 static status add_communications(const struct steps *steps, const struct op_time *times,
                                  const struct output_folder *folder)
 {

@@ -21,18 +21,18 @@ struct communication_times_setup {
     struct step               *step;
     struct comm               *comm;
     const struct op_time      *times;       // [plan.op_count]: op times of the traced step
-    const struct measured_ops *measured;    // op times of the hardware profile; NULL: cannot be read
+    const struct measured_ops *measured;    // op times of the hardware profile; NULL: not readable
     struct result             *result;
 };
 
-// A row of the table: all communication ops with the same kind, size, format, group and stream, on all ranks.
+// A row of the result's communication_times: ops of all ranks with equal kind, size, format, axes and stream.
 struct communication_row {
-    int64_t  elements, group_size, count;    // count: number of ops; group_size 0: no row
+    int64_t  elements, group_size, count;    // count: ops per rank (maximum); group_size 0: no row
     uint32_t axes;
     int32_t  kind, format, stream;
 };
 
-// The rows over all ranks, and the algorithm that NCCL chose for each.
+// The rows of a job, and the algorithm that NCCL chose for each.
 enum { COMMUNICATION_ROWS = 64 };
 struct communication_rows {
     struct communication_row rows[COMMUNICATION_ROWS];
@@ -43,8 +43,8 @@ struct communication_rows {
 // compute, which overwrites tensors of the step. Collective.
 void communication_times_add(const struct communication_times_setup *setup, struct communication_rows *rows);
 
-// communication_describe returns the row of a communication op. communication_chosen returns the algorithm of an equal
-// row, or NULL if the table was full.
+// communication_describe returns a row for one communication op. communication_chosen returns the algorithm of an equal
+// row, or NULL if the op has no row because the table was full.
 struct communication_row  communication_describe(const struct plan *plan, const struct op *op);
 const struct comm_choice *communication_chosen(const struct communication_rows *rows,
                                                const struct communication_row  *row);
@@ -64,7 +64,7 @@ struct communication_files {
 struct communication_files communication_files_of(const struct trace_config *trace, const struct plan *plan);
 bool                       communication_files_have(const struct communication_files *files, int64_t rank);
 
-// Writes transfers/RANK.csv of the selected ranks into rank 0's folder. Rank 0 decides which ranks have a file, and its
-// status counts. Collective.
+// Writes transfers/RANK.csv of the selected ranks into rank 0's folder. Rank 0 decides which ranks have a file, and
+// only its status matters. Collective.
 status communication_files_write(const struct communication_times_setup *setup, const struct communication_rows *rows,
                                  const struct output_folder *folder);

@@ -80,8 +80,8 @@ void validation_prepare(struct steps *steps, struct backend *backend)
     }
 }
 
-// Starts a verification outside the timed steps: hides its ops from profilers, and turns the injected fault on. Returns
-// the start time.
+// Starts a verification outside the timed steps: hides its ops from profilers, and turns the injected fault on if
+// `step` has one. Returns the start time.
 static double begin_verification(struct steps *steps, int64_t step, bool is_repetition)
 {
     profile_watch(steps, false);
