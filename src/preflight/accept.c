@@ -222,7 +222,7 @@ status accept_job(struct accept *accept, struct comm *comm)
     } else if (is_first) {
         refuse(accept);
     }
-    // Only rank 0 knows the verdict, so accept_leave sends the exit code to all ranks.
+    // Only rank 0 knows the verdict, so accept_leave sends rank 0's exit code to all ranks.
     return accept_leave(comm, is_first ? write_files(accept) : OK,
                         result_acceptance_code((enum acceptance)accept->acceptance.verdict));
 }

@@ -79,7 +79,7 @@ double turns_error(const struct turns *turns)
     return error;
 }
 
-// A confidence interval needs six rounds.
+// BATCH: rounds per batch, the minimum for a confidence interval. DEVIATIONS: see set_shared_limits.
 enum { GEMMS = 3, PROBES = GEMMS + 1, BATCH = 6, DEVIATIONS = 3 };
 const double        flight_device_limit = 5.0;     // tolerated slowdown in percent
 static const double least_limit         = 3.5;     // percent by which equal devices differ
@@ -94,8 +94,8 @@ struct probe {
     char                      name[OP_KEY_BYTES];
     struct microbenchmark     bench;
     struct op_time *times;    // times of single ops on the host backend; NULL on a device, where only the run is timed
-    double best;    // shortest time of the op since the rank's turn began (ranks that share cores take turns), or since
-                    // the first round; 0: not measured yet
+    double best;    // shortest time of the op in all rounds; of a GEMM on ranks that share cores (and so take turns),
+                    // in the current round; 0: not measured yet
 };
 
 struct devices {
@@ -157,7 +157,7 @@ static void close_probe(struct probe *probe)
     probe->times = NULL;
 }
 
-// Opens the probe, again if it is open, with `repeats` ops per run. Collective.
+// Opens the probe with `repeats` ops per run, and closes it first if it is open. Collective.
 static status open_probe(struct flight *flight, struct probe *probe, int32_t repeats, const struct step_fault *fault)
 {
     close_probe(probe);
@@ -175,8 +175,8 @@ static status open_probe(struct flight *flight, struct probe *probe, int32_t rep
     return comm_agree(flight->comm, opened);
 }
 
-// Runs the probe and updates its shortest time. On the host backend the shortest time is the time of a single op,
-// because other processes interrupt few single ops.
+// Runs the probe and updates its shortest time. On the host backend this is the time of a single op and not of a whole
+// run, because other processes interrupt few single ops.
 static void run_probe(struct flight *flight, struct probe *probe)
 {
     flight_run(flight, NULL, NULL, "%s", probe->name);
@@ -187,11 +187,11 @@ static void run_probe(struct flight *flight, struct probe *probe)
     probe->best = probe->best == 0.0 ? seconds : fmin(probe->best, seconds);
 }
 
-// Chooses the number of ops per run, so that a run is long enough to time. The first run is not timed, because it
-// has page faults.
+// Chooses the number of ops per run, so that a run is long enough to time, and adds the time of a few runs to the
+// length of a turn. The first run is not timed, because it has page faults.
 static status prepare_probe(struct flight *flight, struct devices *devices, struct probe *probe)
 {
-    enum { REPEATS_MAX = 256, RUNS_PER_ACTION = 4 };
+    enum { REPEATS_MAX = 256, RUNS_PER_TURN = 4 };
     double lasts = flight->environment.backend.ops->is_device ? event_seconds : run_seconds;
     TRY(open_probe(flight, probe, 1, NULL));
     flight_run(flight, NULL, NULL, "%s", probe->name);
@@ -200,7 +200,7 @@ static status prepare_probe(struct flight *flight, struct devices *devices, stru
     flight_meet(flight, probe->name);
     double  seconds = comm_smallest(flight->comm, own);
     int32_t repeats = (int32_t)fmin(fmax(lasts / seconds, 1.0), REPEATS_MAX);
-    devices->turn_seconds += RUNS_PER_ACTION * repeats * seconds;
+    devices->turn_seconds += RUNS_PER_TURN * repeats * seconds;
     return open_probe(flight, probe, repeats, &devices->fault);
 }
 

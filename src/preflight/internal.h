@@ -44,7 +44,7 @@ void   flight_run(struct flight *flight, const struct plan *plan, struct step *s
     __attribute__((format(printf, 4, 5)));
 void flight_meet(struct flight *flight, const char *after);
 
-// Returns whether less than `share` of the time budget has passed on rank 0, so that all ranks decide the same.
+// Returns whether less than `share` of the time budget has passed. Rank 0 decides, so that all ranks return the same.
 // Collective.
 bool flight_has_time(struct flight *flight, double share);
 
@@ -60,7 +60,7 @@ struct flight_series {
     int64_t first_class;    // the measurement fills the classes of the report from this index
     double  share;          // part of the time budget after which the measurement ends
 };
-// Returns whether the report has an outlier for this rank or its host, in a class from index first_class.
+// Returns whether the report has an outlier that is this rank or its host, in a class from index first_class on.
 bool flight_is_outlier(const struct flight *flight, int64_t first_class, int64_t rank);
 // Runs the measurement until it ends. Outliers that the last two batches have found stay in the report. Collective.
 status flight_repeat(struct flight *flight, const struct flight_series *series);
@@ -82,7 +82,7 @@ struct preflight_class *flight_add_class(struct flight *flight, enum preflight_s
                                          double limit_percent, const char *name);
 void flight_set_value(struct preflight_class *value_class, int64_t first, int64_t second, double value);
 
-// How values of a class are printed: multiplied by `factor`, in the unit `shown`. The row applies to classes whose unit
+// How the values of a class are printed: multiplied by `factor`, in the unit `shown`. Applies to classes whose unit
 // begins with the letter `unit`.
 struct flight_scale {
     const char *unit, *shown;
@@ -102,9 +102,9 @@ status flight_measure_devices(struct flight *flight);
 status flight_measure_links(struct flight *flight, bool between);
 status flight_measure_groups(struct flight *flight);
 
-// judge.c: estimates the standard deviation of a class, in percent of its median. It uses the median absolute
-// deviation, because outliers hardly change it. With fewer than JUDGE_VALUES values the estimate is useless. A value
-// more than JUDGE_DEVIATIONS standard deviations from the median is an outlier and not noise.
+// judge.c: estimates the standard deviation of a class, in percent of its median. The estimate uses the median absolute
+// deviation, because outliers hardly change it, and needs at least JUDGE_VALUES values. A value more than
+// JUDGE_DEVIATIONS standard deviations from the median is an outlier and not noise.
 enum { JUDGE_DEVIATIONS = 6, JUDGE_VALUES = 16 };
 double judge_spread(const struct preflight_class *value_class);
 
@@ -144,9 +144,9 @@ void turns_add(struct turns *turns, const double *rates, int64_t stride);
 double turns_rate(const struct turns *turns, int64_t rank, int64_t probe);
 double turns_error(const struct turns *turns);
 
-// accept.c: sets the expected step time of the job and its tolerance in percent. The time is the published one, else
-// the predicted one. If `device` is not the device of the job's hardware profile, no time is expected. The tolerance
-// covers differences between equal machines. Returns whether the plan fits into the memory of the profile's device.
+// accept.c: sets the job's expected step time, which is the published one, else the predicted one, and its tolerance in
+// percent, which covers differences between equal machines. Expects no time if `device` is not the device of the
+// hardware profile. Returns false if the job is predicted not to fit into the memory of this device.
 bool accept_expect(struct result_acceptance *acceptance, const struct job *job, const char *device);
 
 // Runs the job and writes the files of the acceptance test. If the preflight (accept->report) found outliers, it writes
@@ -171,7 +171,7 @@ status accept_write_document(const struct json_field *fields, const void *from, 
 // suite_read.c: sets a row's cost in dollars per million tokens at this step time.
 void suite_row_set_dollars(struct suite_row *row, double step_seconds);
 
-// Print a report, and the pages of an acceptance test and of a suite, whose preflight has the report.
+// Print the report of a preflight, and the pages of an acceptance test and of a suite (report: its preflight).
 void preflight_write_text(const struct preflight_report *report, FILE *file);
 void preflight_write_json(const struct preflight_report *report, FILE *file);
 void preflight_write_html(const struct preflight_report *report, FILE *file);

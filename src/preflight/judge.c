@@ -73,7 +73,7 @@ void judge_add(struct preflight_report *report, const struct preflight_class *va
     va_end(arguments);
 }
 
-// Counts the devices of a node that are slower than the limit. *lowest is the slowdown of the fastest of them in
+// Counts the devices of a node that are slower than the limit. *lowest is the smallest slowdown of these devices in
 // percent.
 static int64_t count_slow(const struct preflight_report *report, const struct preflight_class *value_class,
                           double reference, int64_t node, double *lowest)
@@ -138,7 +138,7 @@ enum direction { SENDS, RECEIVES, DIRECTIONS };
 
 // The links of one rank in one direction: all links on which it sends, or all on which it receives.
 struct endpoint {
-    double  reference;    // reference of these links' values, by find_reference
+    double  reference;    // median of these links (find_reference)
     double *values;
     int64_t links;
     bool    is_slow;
@@ -148,9 +148,9 @@ struct endpoints {
     struct preflight_report      *report;
     const struct preflight_class *value_class;
     struct endpoint              *endpoints;     // [ranks][DIRECTIONS]
-    double                        reference;     // reference over all endpoints
+    double                        reference;     // median of the endpoints' references
     double                        link_limit;    // tolerated slowdown of a single link in percent
-    double                        rank_limit;    // tolerated slowdown of a rank in percent, if it has the fewest links
+    double                        rank_limit;    // tolerated slowdown of a rank in percent; the largest of all ranks
 };
 
 static struct endpoint *find_endpoint(const struct endpoints *endpoints, int64_t rank, enum direction direction)
@@ -210,11 +210,11 @@ static double find_expected(const struct endpoints *endpoints, const struct pref
                                                                                                  : sends->reference;
 }
 
-// Marks the endpoints that are slower than the limit, and slower than the differences between links explain. The spread
-// of links around their expected values contains no differences between endpoints, which the search is for.
+// Marks the endpoints that are slower than both the limit and the noise. The noise follows from the spread of links
+// around their expected values: this spread contains no differences between endpoints, which the search is for.
 static void mark_slow_endpoints(struct endpoints *endpoints)
 {
-    const double                  of_median   = 1.2533;    // standard error of a median of normal values / of a mean
+    const double                  of_median = 1.2533;    // standard error of a median of normal values / of their mean
     const struct preflight_class *value_class = endpoints->value_class;
     double                       *ratios = copy_values(value_class), spread = 0.0;
     for (int64_t i = 0; i < value_class->value_count; i++) {
@@ -397,7 +397,7 @@ static void drain(struct preflight_report *report, const char *host)
     text_copy(LIST_ADD(report->drain, report->drain_count)->host, sizeof(report->drain->host), host);
 }
 
-// Slow links between nodes that are not drained.
+// The slow links whose two nodes are both not drained.
 struct open_links {
     bool    *is_drained;    // [node]
     int64_t *count;         // [node]: number of these links at the node

@@ -121,7 +121,7 @@ struct links {
     struct samples *samples;    // [player]: samples of the links from this player to this rank
 };
 
-// A measurement of a rank with its partner in a round. rate (bytes/s) and latency (s) describe the link from the
+// A measurement of two ranks in a round, seen by one of them. rate (bytes/s) and latency (s) describe the link from the
 // partner to this rank, by its samples so far. seconds: duration of the measurement. All ranks gather the visits.
 struct visit {
     int64_t partner;    // rank of the partner; -1: none
@@ -260,7 +260,7 @@ static void gather_visits(struct flight *flight, struct links *links, const stru
     free(all);
 }
 
-// Returns whether two ranks meet in this round whose link is an outlier of the last batch. turn: local rank that
+// Returns whether two ranks whose link was an outlier in the last batch meet in this round. turn: local rank that
 // measures in this round; -1: all do.
 static bool has_slow_link(const struct flight *flight, const struct links *links, int64_t turn, int64_t round)
 {
@@ -281,13 +281,13 @@ static bool has_slow_link(const struct flight *flight, const struct links *links
     return false;
 }
 
-// Measures links in one tournament. The first WHOLE tournaments measure every link, or as many as time allows. Later
-// tournaments measure only links that were slow in the last batch.
+// Measures links in one tournament. The first WHOLE tournaments measure all links, or those for which there is time.
+// Later tournaments measure only links that were slow in the last batch.
 static status run_tournament(struct flight *flight, void *state)
 {
     struct links *links = state;
-    // Without devices, the ranks of a node share a network port, so one local rank after the other measures. They take
-    // turns in every round, so that all have links if time runs out, and that busy seconds slow down links of all.
+    // Without devices, the ranks of a node share a network port, so they measure one after the other. They take turns
+    // in every round. So every rank has measured links when time runs out, and a busy second slows down links of each.
     bool    is_shared = links->between && !flight->environment.backend.ops->is_device;
     int64_t turns = is_shared ? links->local_ranks : 1, rounds = preflight_rounds(links->players),
             met     = links->tournaments;

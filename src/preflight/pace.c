@@ -74,8 +74,8 @@ bool flight_has_time(struct flight *flight, double share)
     return elapsed < share * flight->preflight->seconds;
 }
 
-// Returns a hash of the outliers from this one on, without their values, which tells if two batches found the same
-// ones; 0: no outliers.
+// Returns a hash of the outliers from index `first` on, without their values. If it is equal after two batches, both
+// found the same outliers. 0: no outliers.
 static uint64_t find_fingerprint(const struct preflight_report *report, int64_t first)
 {
     uint64_t hash = 0;
@@ -112,7 +112,7 @@ bool flight_is_outlier(const struct flight *flight, int64_t first_class, int64_t
     return false;
 }
 
-// Returns whether two batches found the same: the same rank, link or group, or a host and a device of this host.
+// Returns whether the outliers of two batches are the same rank, link or group, or a host and a device of this host.
 static bool is_same_finding(const struct preflight_outlier *one, const struct preflight_outlier *other)
 {
     bool is_class = strcmp(one->class_name, other->class_name) == 0, is_host = strcmp(one->host, other->host) == 0;

@@ -110,14 +110,14 @@ static status begin_row(const struct session *session, const struct suite_row *r
     return output_replace(path, row->benchmark->config_text, row->benchmark->config_bytes);
 }
 
-// Returns whether the error only ends this row: the job is invalid or does not fit into memory, which every rank finds.
-// The suite then continues with the next row.
+// Returns whether the error only ends this row, so that the suite continues with the next row. These errors are that
+// the job is invalid or does not fit into memory, which every rank finds.
 static bool ends_only_row(const status *error)
 {
     return error->exit_code == EXIT_CONFIG || error->exit_code == EXIT_MEMORY;
 }
 
-// Keeps the lines of the error as one line of the table.
+// Stores the error as the row's reason, on one line.
 static void keep_error(struct suite_row *row, status error)
 {
     row->verdict   = ACCEPTANCE_CANNOT_TELL;

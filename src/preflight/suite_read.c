@@ -96,8 +96,8 @@ static void read_row(struct suite_row *row, const struct job_selection *selectio
     text_free(&errors);
 }
 
-// Adds a row "NAME = CONFIG SECTION.KEY=VALUE ...". `given` has the overrides of the command line, which come last and
-// so win.
+// Adds a row "NAME = CONFIG SECTION.KEY=VALUE ...". `given` has the overrides of the command line. They are appended
+// last, so they take precedence.
 static status add_row(struct suite *suite, char *name, char *value, const struct job_selection *given, int line)
 {
     char                 path[1024], output[OUTPUT_PATH_BYTES];

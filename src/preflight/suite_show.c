@@ -80,8 +80,8 @@ static const char *name_verdict(const struct suite_row *row)
                                              : result_acceptance_names[row->verdict];
 }
 
-// Adds the remark: why the row cannot run or was not accepted. For an accepted row it says whether the row reaches the
-// certificate's share of the published speed.
+// Adds the remark: why the row cannot run or was not accepted or, for an accepted row, whether it reaches
+// certificate_percent of the published speed.
 static void add_remark(struct grid *grid, const struct suite_row *row)
 {
     char remark[CELL_BYTES] = "-";
