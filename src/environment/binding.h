@@ -20,6 +20,6 @@ struct binding {
 // is "" except in tests.
 struct binding binding_find(const char *root, const char *pci, const cpu_set_t *allowed);
 
-// Binds the calling thread and threads that it starts later, or all threads of the process. Returns false if the system
-// does not permit it.
+// Binds the calling thread and threads that it starts later to the cores; with whole_process, all threads of the
+// process. Returns false if the system does not permit it.
 bool binding_apply(const cpu_set_t *cores, bool whole_process);

@@ -136,8 +136,8 @@ static void take_choice(struct choices *choices, uint64_t hash, int owner)
     free(answers);
 }
 
-// Adds a note with the first rank whose algorithm differs from the one that the owner chose. Such a rank's library
-// rejects the owner's algorithm.
+// Counts the origins of the ranks' algorithms. Adds a note with the first rank whose algorithm differs from the
+// owner's, which means that its library rejects the owner's algorithm.
 static void compare_choices(struct choices *choices, uint64_t hash, int owner)
 {
     struct rank_environment *environment = choices->environment;

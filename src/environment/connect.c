@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Selects the communicator for data in device memory. If each rank has its own device, it is NCCL unless the user names
-// another one, because staging through host memory would measure something else. Also finds out whether NCCL will use
-// sockets.
+// another one, because staging through host memory would measure something else. Also explains why NCCL will use TCP
+// sockets although the host has InfiniBand.
 #include <dirent.h>
 #include <inttypes.h>
 #include <stdbool.h>

@@ -64,17 +64,17 @@ uint64_t environment_fingerprint(struct backend *backend)
     struct {
         char                     device[256];
         struct backend_attention attention;
-    } means;
-    memset(&means, 0, sizeof(means));
+    } hashed;
+    memset(&hashed, 0, sizeof(hashed));
     if (backend->ops->device_name != NULL) {
-        backend->ops->device_name(backend, means.device, sizeof(means.device));
+        backend->ops->device_name(backend, hashed.device, sizeof(hashed.device));
     } else {
-        backend->ops->describe(backend, means.device, sizeof(means.device));
+        backend->ops->describe(backend, hashed.device, sizeof(hashed.device));
     }
     if (backend->ops->attention != NULL) {
-        backend->ops->attention(backend, &means.attention);
+        backend->ops->attention(backend, &hashed.attention);
     }
-    return XXH3_64bits(&means, sizeof(means));
+    return XXH3_64bits(&hashed, sizeof(hashed));
 }
 
 status environment_open(struct rank_environment *environment, const struct config *config, bool writes_weights,

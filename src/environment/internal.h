@@ -6,9 +6,9 @@
 #include "gswbench/environment.h"
 #include "gswbench/plan.h"
 
-// environment.c: a note is a problem of the machine that does not stop the run. environment_note adds one. For
-// environment_note_ranks each rank passes a text ("": no problem); the note has the first of these texts with its rank
-// and host, and the number of ranks that passed one. Collective.
+// environment.c: a note is a problem of the machine, which by default does not stop the run. environment_note adds one.
+// To environment_note_ranks each rank passes a text ("": no problem). Its note has the text of the first rank with a
+// problem, and the number of ranks with one. Collective.
 enum { NOTE_TEXT_BYTES = 160 };
 void environment_note(struct environment_notes *notes, const char *id, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -52,9 +52,8 @@ bool environment_read_line(const char *path, char *line, int bytes);
 // rank is bound to another node. Collective.
 void environment_bind(struct rank_environment *environment, const struct config *config, struct comm *comm);
 
-// variables.c: environment variables that are on an allow-list, from the environment and from NCCL's configuration
-// files. variables_add adds variables from an array of "NAME=VALUE", which ends with NULL, unless the list already has
-// the name.
+// variables.c: collects environment variables that are on an allow-list, also from NCCL's configuration files.
+// variables_add adds those in an array of "NAME=VALUE" that ends with NULL, unless the list already has the name.
 void variables_add(struct setting_list *list, char *const *variables);
 
 // Adds the hash of an NCCL configuration file, and the variables that it sets. Variables that the list already has keep
@@ -62,8 +61,8 @@ void variables_add(struct setting_list *list, char *const *variables);
 void variables_add_file(struct setting_list *list, const char *path);
 
 // connect.c: explains why NCCL will use sockets although InfiniBand or RoCE is present or requested. Sets text to "" if
-// NCCL will use InfiniBand or RoCE, or if a network plugin decides. root: prefix of /sys and /dev, "" except in tests;
-// verbs: name of the InfiniBand library that NCCL loads.
+// this is not so, or if a network plugin decides. root: prefix of /sys and /dev, "" except in tests; verbs: name of the
+// InfiniBand library that NCCL loads.
 void network_explain_sockets(char *text, size_t bytes, const char *root, const char *verbs);
 
 // settings.c: adds a named value of this rank, which settings_compare then compares with the other ranks' values.

@@ -157,9 +157,9 @@ static uint64_t hash_machine(const struct comm_topology *topology)
     return XXH3_64bits(machine, strlen(machine));
 }
 
-// Adds a note if the launcher's local rank differs from MPI's, which selects the device. A variable counts only if its
-// rank and number of ranks are this job's: under mpirun in a Slurm allocation, Slurm's variables describe another
-// process.
+// Adds a note if the launcher's variables have another local rank than MPI, whose local rank selects the device. A
+// launcher's variables count only if their rank and number of ranks are this job's: under mpirun in a Slurm allocation,
+// Slurm's variables describe another process.
 static void check_local_rank(struct rank_environment *environment, struct comm *comm)
 {
     static const char *const names[][3] = {

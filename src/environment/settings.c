@@ -128,8 +128,8 @@ static const struct key *find_key(const struct keys *keys, int rank, int64_t row
     return NULL;
 }
 
-// Returns whether a setting differs between ranks, and this is the lowest rank that has it. So each setting is reported
-// once.
+// Returns whether the setting in this row of `rank` differs between ranks, and no lower rank has it. So each setting is
+// reported once.
 static bool differs_first(const struct keys *keys, int rank, int64_t row)
 {
     const struct key *own     = &keys->list[rank * keys->width + row];
@@ -162,7 +162,7 @@ static struct rank_value *gather_values(const struct setting_list *list, uint64_
     return comm_gather(comm, &own, sizeof(own));
 }
 
-// Maximum values that are recorded per setting, because a setting may differ on every rank.
+// Maximum number of values that are recorded per setting, because a setting may differ on every rank.
 enum { VALUES_MAX = 8 };
 
 // Sets deviation->ranks to the ranks that have the value of the deviation, as ranges such as "1,4-7".

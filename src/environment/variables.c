@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Collects the environment variables that are on an allow-list, because other variables may hold secrets. The first row
-// whose pattern matches a name applies.
+// Collects environment variables, to compare them between ranks. Takes only names on an allow-list (`rows`), because
+// other variables may hold secrets. The first row whose pattern matches a name applies.
 #include "internal.h"
 
 #include <fnmatch.h>
@@ -20,9 +20,9 @@ enum { HIDDEN = -1 };
 
 static const char remedy[] = "give every rank the same environment (mpirun -x, srun --export)";
 
-// REQUIRED: with different values on its ranks, a collective hangs or computes something else. OWN: the value may
-// differ per rank or host. HIDDEN: the variable is left out, as are variables that match no row. For example, the
-// launcher sets other OMPI variables to different values on each host.
+// REQUIRED: if ranks have different values, a collective hangs or computes something else. NOTED: a difference is only
+// noted. OWN: each rank or host may have its own value. HIDDEN: left out, as are variables that match no row, such as
+// other OMPI variables, to which the launcher gives another value on each host.
 // clang-format off
 static const struct {
     const char *pattern;
