@@ -14,8 +14,8 @@
 #include "gswbench/show.h"
 #include "gswbench/terminal.h"
 
-// A launcher kills all processes when one exits with an error, so other ranks wait for the first one to report. A rank
-// that is still alive after five seconds failed before the ranks met, and reports its own error.
+// A launcher kills all processes when one exits with an error, so ranks above 0 let rank 0 print the error first. If a
+// rank is still alive after five seconds, it failed before the ranks met, and prints its own error.
 static void print_error(const status *result, const struct text_buffer *errors)
 {
     int  rank    = comm_launched_rank();

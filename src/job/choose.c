@@ -35,7 +35,7 @@ static status read_model(struct config *config, struct job_selection *selection,
 }
 
 // Reads a published configuration, with layout and batch for the selected number of ranks; without a selection, for the
-// number of ranks of its first row.
+// smallest number of ranks in its table of published results.
 static status read_published(struct config *config, struct job_selection *selection, struct text_buffer *errors)
 {
     struct config_row rows[CONFIG_ROWS_MAX];
@@ -85,7 +85,7 @@ static status choose_small(struct config *config, struct job_selection *selectio
     return job_read_config(config, selection, errors);
 }
 
-// Chooses Llama 3.1 8B, sharded over all devices, with 32 layers or the largest smaller power of two that fits.
+// Chooses Llama 3.1 8B with FSDP over all devices, and halves its 32 layers until it fits; else tiny-llama.
 static status choose_for_devices(struct config *config, struct job_selection *selection,
                                  const struct job_machine *machine, struct text_buffer *errors)
 {

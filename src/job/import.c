@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Translates the job of another program. One table translates names and values to options. Options that depend on
-// several values are set afterwards.
+// Translates a job of Hugging Face, Megatron or torchtitan to options. The table in import_names.c translates single
+// names and values. The derive functions then set options that depend on several values.
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
@@ -56,7 +56,7 @@ void reader_drop(struct reader *reader, const char *const *names)
     }
 }
 
-// Returns the place of an option's setting, or that of the next setting.
+// Returns the index of an option's setting, or of the next new setting if the option has none.
 static int find_setting(const struct reader *reader, const char *option)
 {
     int    at     = 0;
@@ -81,7 +81,7 @@ void reader_set(struct reader *reader, const char *option, const char *value)
 {
     struct text_list *list = &reader->import->settings;
     int               at   = find_setting(reader, option);
-    assert(at < TEXT_LIST_MAX);    // fewer options have names in other programs
+    assert(at < TEXT_LIST_MAX);    // the table of names has fewer options than that
     list->count     = at == list->count ? at + 1 : list->count;
     list->items[at] = arena_format(reader->values.arena, "--from %s=%s", option, value);
 }
@@ -149,7 +149,7 @@ static status translate_values(struct reader *reader)
 void reader_set_windows(struct reader *reader, int64_t windows, const char *kind)
 {
     const char *full = strcmp(kind, "mlp") == 0 ? "dense" : kind;
-    reader_set(reader, "model.family", "gswbench");    // others have no windows
+    reader_set(reader, "model.family", "gswbench");    // other families have no windows
     reader_set(reader, "model.pattern",
                windows == 0   ? arena_format(reader->values.arena, "window_attention + %s", kind)
                : windows == 1 ? arena_format(reader->values.arena, "(window_attention + %s, %s)", kind, full)
@@ -181,7 +181,7 @@ static status derive_layer_types(struct reader *reader, const char *layers, cons
     return OK;
 }
 
-// Returns the letters of a list like ["mamba","moe"] (NULL: no list), or NULL if a name has none.
+// Returns a list of layers as letters of model.pattern: "ME" for ["mamba","moe"]; NULL if a name has no letter.
 static const char *find_letters(struct reader *reader, const char *list)
 {
     static const char *const names[] = {"mamba", "attention", "mlp", "moe"};
@@ -260,9 +260,9 @@ static status derive_hugging_face(struct reader *reader)
         reader_set_number(reader, "model.window", window);
     }
     if (reader_has(reader, "attention_bias", "true") || reader_has(reader, "mlp_bias", "true")) {
-        reader_set(reader, "model.family", "gswbench");    // others have no biases
+        reader_set(reader, "model.family", "gswbench");    // other families have no biases
     }
-    // With latent attention, the head_dim of Hugging Face is the rotary width, and its qk_head_dim is the whole width.
+    // With latent attention, Hugging Face's head_dim is the rotary width; ours is the width of the non-rotary part.
     const char *key_width = reader_value(reader, "qk_nope_head_dim");
     if (key_width != NULL) {
         reader_set(reader, "model.head_dim", key_width);
@@ -345,7 +345,7 @@ static status set_class(struct reader *reader)
         reader->values.path, type);
 }
 
-// Lists the names that set nothing.
+// Lists the names in the file that set no option.
 static const char *list_unused(const struct reader *reader)
 {
     const char *list = "";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Translates arguments of Megatron that depend on each other, and those whose default differs.
+// Translates arguments of Megatron that depend on each other, or whose default differs from gswbench's.
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "gswbench/number.h"
 #include "internal.h"
 
-// Reads a list of moe_layer_freq, "[0,1]", as "dense, experts". Returns its end in the text, or NULL.
+// Reads a list of moe_layer_freq, "[0,1]", as "dense, experts". Returns the list's end, or NULL if it is malformed.
 static const char *read_kinds(struct arena *arena, const char *list, const char **kinds)
 {
     const char *at = list;
@@ -57,18 +57,18 @@ static void derive_recompute(struct reader *reader)
     if (is_some && reader_find(reader, "recompute_modules") != NULL) {
         reader_set(reader, "train.recompute", "modules");
         reader_set(reader, "train.recompute_modules", reader_value(reader, "recompute_modules"));
-    } else if (reader_value(reader, "moe_layer_recompute") != NULL) {    // until May 2025
+    } else if (reader_value(reader, "moe_layer_recompute") != NULL) {    // an argument until May 2025
         reader_set(reader, "train.recompute", "modules");
         reader_set(reader, "train.recompute_modules", is_some ? "core_attn, moe" : "moe");
     }
     if (reader_has(reader, "recompute_method", "block")) {
         reader_set_number(reader, "train.recompute_layers", reader_number(reader, "recompute_num_layers", 0));
     } else if (reader_has(reader, "recompute_num_layers", "1")) {
-        reader_has(reader, "recompute_method", "uniform");    // each layer by itself, as here
+        reader_has(reader, "recompute_method", "uniform");    // marks it as used: each layer by itself, as in gswbench
     }
 }
 
-// Sets Megatron's precision, whatever the order of its arguments and --bf16.
+// Sets the precision after the names are translated, because FP8 jobs also have --bf16, which alone means BF16.
 status import_derive_precision(struct reader *reader)
 {
     bool has_fp8 = reader_value(reader, "fp8_format") != NULL, has_fp4 = reader_value(reader, "fp4_format") != NULL;
@@ -84,7 +84,7 @@ status import_derive_precision(struct reader *reader)
         }
         reader_set_number(reader, "precision.bf16_last_layers", reader_number(reader, "num_layers_at_end_in_bf16", 1));
     }
-    // Here only weights with one scale per tensor can be stored and gathered in FP8.
+    // gswbench can store and gather weights in FP8 only if they have one scale per tensor.
     bool has_scale = recipe != NULL && (strcmp(recipe, "delayed") == 0 || strcmp(recipe, "current") == 0);
     if (has_fp8 && has_scale && reader_value(reader, "fp8_param_gather") != NULL) {
         reader_set(reader, "precision.fp8_weights", "yes");
@@ -114,18 +114,18 @@ static status derive_windows(struct reader *reader)
             reader->values.path, window, frequency != NULL ? frequency : "(missing)",
             reader_find(reader, "moe_layer_freq") != NULL ? reader_value(reader, "moe_layer_freq") : "(missing)");
     }
-    reader_set_number(reader, "model.window", before + 1);    // Megatron does not count the query
+    reader_set_number(reader, "model.window", before + 1);    // ours includes the query's position
     reader_set_windows(reader, every > 0 ? every - 1 : 0, kind);
     return OK;
 }
 
-// Sets FSDP as Megatron or PyTorch do it for Megatron. Their shards span context parallelism, too.
+// Sets FSDP: Megatron's own, or PyTorch's (use_torch_fsdp2). Both shard over the ranks of context parallelism, too.
 static void derive_sharding(struct reader *reader)
 {
     bool        is_torch = reader_value(reader, "use_torch_fsdp2") != NULL;
     const char *strategy = is_torch ? "optim_grads_params" : "no_shard";
     bool        is_fsdp  = reader_value(reader, "use_megatron_fsdp") != NULL;
-    is_fsdp              = reader_value(reader, "use_custom_fsdp") != NULL || is_fsdp;    // until May 2025
+    is_fsdp              = reader_value(reader, "use_custom_fsdp") != NULL || is_fsdp;    // its name until May 2025
     if (is_fsdp && reader_value(reader, "data_parallel_sharding_strategy") != NULL) {
         strategy = reader_value(reader, "data_parallel_sharding_strategy");
     }
@@ -194,7 +194,7 @@ status import_derive_megatron(struct reader *reader)
     if (reader_value(reader, "apply_layernorm_1p") != NULL) {    // an RMS norm costs the same with it
         reader_set(reader, "model.norm", reader_has(reader, "normalization", "RMSNorm") ? "rmsnorm" : "layernorm1p");
     }
-    // In newer Megatron, the ranks of cp belong to the groups of experts.
+    // In newer Megatron, the expert-parallel groups include the ranks of cp.
     if (reader_number(reader, "context_parallel_size", 1) > 1 &&
         reader_number(reader, "expert_model_parallel_size", 1) > 1) {
         reader_set(reader, "parallel.ep_over_cp", "yes");

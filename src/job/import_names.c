@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lists the names that options have in other programs.
+// Lists the names and values of options in Hugging Face, Megatron and torchtitan (struct import_name).
 #include <string.h>
 
 #include "internal.h"
@@ -125,7 +125,7 @@ static const struct import_name import_names[] = {
     {"mixed_precision_param", NULL, "bfloat16="},
     {"mixed_precision_reduce", "precision.reduce", "float32=fp32 bfloat16=bf16"},
     {"attention_backend", "run.attention", "fused=cudnn auto=auto"},
-    // Rows for settings that change the step and that gswbench does not have, with the values that do not.
+    // Rows for settings that gswbench does not have. Only values that leave the step unchanged are accepted.
     {"fp16 zero_bubble_v_schedule enable_optimizer_post_validation apply_residual_connection_post_layernorm "
      "embed_layernorm attention_output_gate optimizer_cpu_offload cpu_offloading fine_grained_activation_offloading "
      "use_sliding_window mamba_proj_bias use_bias enable_cpu_offload",
@@ -139,8 +139,8 @@ static const struct import_name import_names[] = {
     {"training.dtype", NULL, "float32="},
 };
 
-// In these sections of torchtitan and objects of Hugging Face, names mean the same as without them. Others, such as
-// validation and vision_config, concern something else.
+// In these sections (torchtitan) and objects (Hugging Face), a name means the same as outside of sections. Names in
+// other sections, such as validation or vision_config, are ignored, because they describe something else.
 const struct import_name *import_find_name(const char *name)
 {
     static const char sections[] = "training parallelism optimizer experimental compile rope_scaling";

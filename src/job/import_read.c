@@ -32,7 +32,7 @@ status import_add_value(struct import_values *values, const char *name, const ch
     return OK;
 }
 
-// Replaces the numbers Infinity and NaN, which Python writes but JSON does not have, by null or 0.
+// Replaces Infinity by null and NaN by 0. Python writes these numbers, but JSON does not have them.
 static void blank_infinities(char *text)
 {
     static const char *const words[] = {"-Infinity", "Infinity", "NaN"};
@@ -52,9 +52,9 @@ static void blank_infinities(char *text)
     }
 }
 
-// Reads JSON. Names of objects one level down become "object.name", and deeper objects are values. Members of
-// text_config count as members of the file, and rope_parameters is the newer name of rope_scaling. null and empty lists
-// say nothing.
+// Reads JSON. A member of an inner object gets the name "object.name"; objects in it are kept as text. Members of
+// text_config count as members of the file, and rope_parameters is the newer name of rope_scaling. Ignores null, and
+// empty lists and objects.
 static status read_json(struct import_values *values, json_t *root, const char *prefix)
 {
     const char *name;
@@ -84,8 +84,8 @@ static status read_json(struct import_values *values, json_t *root, const char *
     return OK;
 }
 
-// Reads a value of TOML in place: a string, a word, or an array, whose items then have spaces between them and which
-// may span lines. Returns the end of the value in the text, or NULL if an array has no end.
+// Reads a value of TOML in place: a string, a word, or an array, which may span lines. Leaves only the text: no quotes
+// or brackets, and spaces between the items of an array. Returns the end of the value, or NULL if an array has no end.
 static char *read_toml_value(char *value)
 {
     char *at = value, *to = value, quote = '\0';
@@ -137,7 +137,7 @@ static status read_toml(struct import_values *values, char *text)
     return OK;
 }
 
-// Returns whether a line is a section of TOML.
+// Returns whether any line of the text starts a section of TOML.
 static bool has_section(const char *text)
 {
     const char *at = text;

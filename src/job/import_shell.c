@@ -126,13 +126,13 @@ static const char *expand(struct script *script, const char *text, const char *s
     return expanded;
 }
 
-// Some arguments take all words up to the end of the line; for others such words belong to the shell.
+// The arguments in `lists` take all words up to the end of the line. Others take one; further words are the shell's.
 status import_read_arguments(struct import_values *values, char *text)
 {
     static const char        lists[]   = "recompute_modules cp_comm_type moe_aux_loss_coeff";
     static const char *const others[]  = {"pretrain_bert.py", "pretrain_t5.py", "pretrain_vlm.py", "pretrain_ict.py"};
-    struct import_value     *open      = NULL;     // the argument that takes the next word
-    bool                     has_value = false;    // it already has one
+    struct import_value     *open      = NULL;     // the argument that takes the next word; NULL: none
+    bool                     has_value = false;    // `open` already has a word
     blank_comments(text);
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         if (strstr(text, others[i]) != NULL) {

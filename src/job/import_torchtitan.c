@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Translates settings of torchtitan that depend on each other, and those whose default differs.
+// Translates settings of torchtitan that depend on each other, or whose default differs from gswbench's.
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,7 +13,7 @@ static status derive_converters(struct reader *reader)
     static const char        recipes[]  = "tensorwise=current rowwise=rows rowwise_with_gw_hp=rows";
     static const char        known[]    = "quantize.linear.float8 float8 quantize.dense.float8 mx quantize.linear.mx";
     const char              *converters = reader_value(reader, "model.converters"), *ours = "current";
-    bool has_float8 = reader_has(reader, "float8.enable_float8_linear", "true");    // until February 2025
+    bool has_float8 = reader_has(reader, "float8.enable_float8_linear", "true");    // an option until February 2025
     for (const char *at = converters; at != NULL && *at != '\0'; at += strcspn(at, " "), at += strspn(at, " ")) {
         const char *one = arena_format(reader->values.arena, "%.*s", (int)strcspn(at, " "), at);
         if (!text_has_word(known, one)) {

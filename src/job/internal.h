@@ -52,11 +52,11 @@ bool import_is_flag(const char *name);
 struct reader {
     struct import       *import;
     struct import_values values;
-    bool                 is_known;    // the table has a name of the file
+    bool                 is_known;    // import_names has at least one name of the file
 };
 
-// The following functions return the value of a name, NULL or `absent` without one. All but reader_find mark the name
-// as used; reader_has and reader_number do so only if the value fits.
+// The following functions return the value of a name; NULL or `absent`: the file does not have it. All but reader_find
+// mark the name as used: reader_has only if it has this value, reader_number only if the value is an integer.
 struct import_value *reader_find(struct reader *reader, const char *name);
 const char          *reader_value(struct reader *reader, const char *name);
 bool                 reader_has(struct reader *reader, const char *name, const char *value);
@@ -65,7 +65,7 @@ int64_t              reader_number(struct reader *reader, const char *name, int6
 // Removes values that have no effect in the other program.
 void reader_drop(struct reader *reader, const char *const *names);
 
-// Returns the value that the settings give to an option, or NULL.
+// Returns the value that the translation has set for an option so far, or NULL.
 const char *reader_setting(const struct reader *reader, const char *option);
 
 // Sets an option.

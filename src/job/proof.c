@@ -46,8 +46,8 @@ status plan_hardware_flops(const struct plan *plan, const struct plan_request *r
     return OK;
 }
 
-// Fails, with the reason, if the named backend cannot run the job on any device. Checks only the ops of the request's
-// rank, because other ranks have the same op kinds.
+// Fails, with the reason, if the named backend cannot run an op of rank 0 on any device. Does not check ops that only
+// later pipeline stages have, such as GEMMs of experts after dense layers.
 static status check_backend(const struct plan_request *request, const char *backend)
 {
     struct plan plan;
