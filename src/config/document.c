@@ -92,8 +92,8 @@ static const char *canonical_device(struct document *document, const char *value
     return value;
 }
 
-// Returns why an option cannot be set here, or NULL. Most options that select a file or a [when ...] section cannot be
-// set in such a file or section.
+// Returns why an option cannot be set here, or NULL. A preset file cannot name another one, except that a software
+// profile inherits from one. A [when ...] section cannot set the model's preset, the precision or the variant.
 static const char *forbidden(const struct document *document, const struct assignment *assignment)
 {
     bool names_file = option_names_file(assignment->option);
@@ -205,8 +205,8 @@ static char *trim(struct document *document, const char *start, const char *end)
     return arena_format(&document->arena, "%.*s", (int)(end - start), start);
 }
 
-// Parses an override. Errors quote the user's input, which is --set or a short flag, or name the option that a file of
-// --from sets.
+// Parses an override: "section.key=value" of --set, or a flag with the option that it sets, "--model
+// model.preset=NAME". Errors quote the flag as the user typed it; for --set and --from also the option.
 void document_override(struct document *document, const char *text)
 {
     size_t      flag   = strncmp(text, "--", 2) == 0 ? strcspn(text, " ") : 0;

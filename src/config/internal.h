@@ -105,7 +105,7 @@ void preset_apply_all(struct config *config, struct document *document, struct s
 // Returns "FILE:LINE" where a preset sets the option; NULL: nowhere. The document's arena holds it.
 const char *preset_find_place(struct document *document, struct selection selection, const struct option *option);
 bool        condition_matches(const struct condition *condition, const struct selection *selection);
-// Reports an error if no [when variant=...] section has this variant.
+// Reports an error if an override sets a variant that no [when variant=...] section has.
 void condition_check_variant(struct document *document, const char *variant);
 // Returns whether a [when gpu=...] section names this gpu. Such a gpu selects a row of published results and the
 // hardware profile.
@@ -113,7 +113,7 @@ bool document_names_gpu(const struct document *document, const char *gpu);
 
 void document_parse_file(struct document *document, const char *path);
 
-// Sets each published figure to 0 (not published) that does not belong to the configured step (rows.c).
+// Sets published figures that do not belong to the configured step to 0, not published (rows.c).
 void config_keep_published(struct config *config, struct document *document, struct selection selection);
 
 bool option_names_file(const struct option *option);

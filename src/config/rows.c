@@ -146,7 +146,7 @@ static void add_combinations(struct rows *rows)
     }
 }
 
-// Keeps only the rows with the GPU, precision and variant of the overrides. If there are none, keeps all rows.
+// Keeps only the rows with the GPU, precision and variant that overrides set. If no row has them, keeps all rows.
 static void keep_named(struct rows *rows, const struct config_request *request)
 {
     const struct document *document  = rows->document;

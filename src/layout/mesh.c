@@ -176,7 +176,7 @@ static status split_within(struct mesh *mesh, const struct parallel_config *conf
     return OK;
 }
 
-// Runs the checks that are independent of the number of ranks.
+// Splits axes such as ep off their parent axes, and checks rules that concern several options.
 static status check_rules(struct mesh *mesh, const struct parallel_config *config)
 {
     status errors = split_within(mesh, config);
@@ -190,7 +190,7 @@ static status check_rules(struct mesh *mesh, const struct parallel_config *confi
     return errors;
 }
 
-// Sets the size of each axis; the axis that is auto takes the remaining ranks.
+// Checks that the axes use all ranks. If an axis is auto, it gets the remaining ranks.
 static status tile(struct mesh *mesh, int64_t world)
 {
     int64_t left   = world;
