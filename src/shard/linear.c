@@ -170,8 +170,8 @@ int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t 
     return linear_gemm(builder, &(struct linear){.role = role, .weight = weight, .is_gradient = true}, dy);
 }
 
-// Appends the gradient of the bias. The bias of a row-parallel linear is replicated over tp, and its gradient is summed
-// over tp later. If ranks shard the rows of dy, each rank therefore sums only its own rows.
+// Appends the gradient of the bias. The bias of a row-parallel linear is replicated over tp. With sequence parallelism,
+// its gradient is summed over tp later, so each rank sums only its own rows of dy.
 static void append_bias_gradient(struct builder *builder, int32_t dy, int32_t weight)
 {
     const struct plan *plan = builder->plan;

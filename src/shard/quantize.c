@@ -157,8 +157,8 @@ static uint8_t makes(enum linear_role role)
     return role == ROLE_INPUT ? MAKES_INPUT : role == ROLE_WEIGHT ? MAKES_WEIGHT : MAKES_OUTPUT_GRADIENT;
 }
 
-// Returns the op that makes the tensor if quantization can be fused into it; else -1. Fusion is faster if all GEMMs of
-// the linear then read only FP8, or if a separate op would read the tensor again to find the scale.
+// Returns the op that makes the tensor if quantization is to be fused into it; else -1. Fusion is faster if all GEMMs
+// of the linear then read only FP8, or if a separate op would read the tensor again to find the scale.
 static int32_t find_maker(const struct builder *builder, const struct op *quantize)
 {
     const struct plan *plan   = builder->plan;

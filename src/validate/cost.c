@@ -31,7 +31,7 @@ static bool is_made_weight(const struct plan *plan, int32_t tensor)
 }
 
 // Returns the bytes that validating a repeated step moves, in addition to the step. The sample of the optimizer's state
-// is read and copied back. AdamW reads and writes it with gradients and weights, and two digests read both results.
+// is copied out and back, AdamW repeats its update, and digests read the outputs of both updates.
 static double step_bytes(const struct validation_setup *setup)
 {
     const struct plan *plan   = setup->plan;

@@ -191,7 +191,7 @@ int64_t gemm_find_wrong_row(const struct validation_setup *setup, const struct o
 {
     const struct gemm_shape *shape = &op->shape.gemm;
     int                      exponent;
-    // these GEMMs round their output, so it is not checked
+    // a GEMM with another scale than a power of two, or with an addend, rounds its output: not checked
     if (frexpf(gemm_scale(shape), &exponent) != 0.5F || op->operand[GEMM_ADDEND] >= 0) {
         return -1;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Runs compute ops of the step on the same inputs on every rank (numbers.c). The output of GEMMs is known. Of other
-// ops, all ranks with the same shape, hardware and libraries must produce the same bits; a rank in the minority has a
-// faulty device. Outputs of nondeterministic ops may differ within a bound.
+// Runs compute ops of the step on the same inputs on every rank (numbers.c). The right output of a GEMM is known. For
+// other ops, all ranks with the same shape, hardware and libraries must produce the same bits; a rank in the minority
+// has a faulty device. Outputs of nondeterministic ops may differ within a bound.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -252,7 +252,7 @@ static bool is_known(const struct outcomes *outcomes, uint64_t task)
     return false;
 }
 
-// Runs one op of each shape. wrong: the first error of a GEMM.
+// Runs the first op of each task (struct task). wrong: the first error of a GEMM.
 static struct outcomes test_all(const struct validation_setup *setup, struct rank_error *wrong)
 {
     const struct plan *plan     = setup->plan;

@@ -8,7 +8,7 @@
 enum { EVENT_END = INT32_MAX };
 
 // An event: a communication op of a rank and its dependencies. Its fields are hashed together, so it has no padding
-// bytes before the last one.
+// bytes before the last field.
 struct event {
     int64_t elements;
     int32_t op;                      // index in the rank's plan

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Matches the communication ops of one rank per class of ranks with equal communication. Groups these ops by
-// communicator, or by link from a sender to a receiver. Compares the ops of its participants in order.
+// communicator, or by link from a sender to a receiver, and compares the participants' ops in order.
 #include <stdio.h>
 #include <stdlib.h>
 #include <xxhash.h>

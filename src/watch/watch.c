@@ -159,7 +159,7 @@ status watch_open(struct watch **opened, const struct watch_setup *setup)
         watch->segment = NULL;
         return fail_as(EXIT_LAUNCH, "cannot start the thread that watches the run");
     }
-    // one hook per process: of ranks that are threads, the last one sets it, and all share the segment
+    // A process has one hook. If ranks are threads, the last one sets it for all of them, since they share the segment.
     fatal_set_damage_hook(damage_found, watch);
     return OK;
 }
