@@ -64,9 +64,9 @@ static void describe_version(char text[VERSION_BYTES], size_t version, size_t st
 static struct doctor_line *add_unusable(struct doctor *doctor, const struct library *library, enum doctor_state state,
                                         const char *reason)
 {
-    bool is_there = strstr(reason, "No such file") == NULL;
-    return is_there ? doctor_add(doctor, library->name, state, "%s", reason)
-                    : doctor_add(doctor, library->name, state, "%s is not installed", library->file);
+    bool is_installed = strstr(reason, "No such file") == NULL;
+    return is_installed ? doctor_add(doctor, library->name, state, "%s", reason)
+                        : doctor_add(doctor, library->name, state, "%s is not installed", library->file);
 }
 
 static void check(struct doctor *doctor, const struct library *library)

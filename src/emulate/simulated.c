@@ -67,23 +67,23 @@ static void judge(struct result *result)
 }
 
 // Context of a visitor that fills the result and then calls the caller's own visitor.
-struct audience {
+struct visitor {
     struct result             *result;
     struct predict_explanation callers;
 };
 
 static void visit(void *context, const struct predict_view *view)
 {
-    struct audience *audience = context;
-    visit_stage(audience->result, view);
+    struct visitor *visitor = context;
+    visit_stage(visitor->result, view);
     if (view->is_busiest) {
         struct op_totals totals;
         waterfall_sum_ops(&totals, view->plan, view->times);
-        result_set_op_times(audience->result, &totals);
-        audience->result->trace.rank = view->plan->rank;
+        result_set_op_times(visitor->result, &totals);
+        visitor->result->trace.rank = view->plan->rank;
     }
-    if (audience->callers.visit != NULL) {
-        audience->callers.visit(audience->callers.context, view);
+    if (visitor->callers.visit != NULL) {
+        visitor->callers.visit(visitor->callers.context, view);
     }
 }
 
@@ -98,14 +98,14 @@ static struct text_stream write_config(const struct job *job)
 
 static void set_machine(struct result *result, const struct config *config)
 {
-    const struct hardware_config *hardware  = &config->hardware;
-    bool                          is_of_us  = strcmp(config->software.profile, "gswbench") == 0;
-    enum rate                     rate      = precision_rate(config->precision.compute);
-    struct peak                   peak      = peak_of_hardware(hardware, rate);
-    double                        bandwidth = hardware->memory_bandwidth.value;
+    const struct hardware_config *hardware    = &config->hardware;
+    bool                          is_gswbench = strcmp(config->software.profile, "gswbench") == 0;
+    enum rate                     rate        = precision_rate(config->precision.compute);
+    struct peak                   peak        = peak_of_hardware(hardware, rate);
+    double                        bandwidth   = hardware->memory_bandwidth.value;
     snprintf(result->device, sizeof(result->device), "%.64s, predicted by profile %.160s%s%.160s",
              hardware->device[0] != '\0' ? hardware->device : hardware->profile, hardware->profile,
-             is_of_us ? "" : " and software ", is_of_us ? "" : config->software.profile);
+             is_gswbench ? "" : " and software ", is_gswbench ? "" : config->software.profile);
     text_copy(result->communicator, sizeof(result->communicator), "simulated");
     text_copy(result->backend, sizeof(result->backend), "simulated");
     text_copy(result->peak_source, sizeof(result->peak_source), peak.source);
@@ -161,12 +161,12 @@ static status describe(struct result *result, const struct predict_row *row)
 
 status predicted_compute(struct result *result, struct predict_row *row, bool wants_range)
 {
-    struct audience audience = {result, row->explanation};
+    struct visitor visitor   = {result, row->explanation};
     row->explanation.visit   = visit;
-    row->explanation.context = &audience;
+    row->explanation.context = &visitor;
     predict_row_compute(row, wants_range);
-    row->explanation.visit   = audience.callers.visit;
-    row->explanation.context = audience.callers.context;
+    row->explanation.visit   = visitor.callers.visit;
+    row->explanation.context = visitor.callers.context;
     TRY(row->support);
     return describe(result, row);
 }

@@ -17,7 +17,7 @@
 #include "gswbench/text.h"
 #include "nvml.h"
 
-enum { KEPT_MAX = 4096, STALLS = 99, PATIENCE_SECONDS = 5 };
+enum { KEPT_MAX = 4096, PAUSE = 99, PATIENCE_SECONDS = 5 };    // PAUSE: minimum pause between readings, in readings
 
 struct series {
     double  minimum, maximum;
@@ -108,7 +108,7 @@ static void *take_samples(void *argument)
         double before = clock_seconds();
         take(sampler);
         double now = clock_seconds();
-        next       = fmax(next + sampler->seconds, now + STALLS * (now - before));
+        next       = fmax(next + sampler->seconds, now + PAUSE * (now - before));
         pthread_mutex_lock(&sampler->mutex);
         is_over = wait_until(sampler, &sampler->is_closing, next) || sampler->device->lost != 0;
         pthread_mutex_unlock(&sampler->mutex);
