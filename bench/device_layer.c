@@ -18,12 +18,12 @@ static const double warm_up_seconds = 10.0 / DEVICE_SHRINKS;
 
 struct bench {
     struct device_block block;
-    struct device_rates ceilings;    // rates of this process, after seconds of warm-up
+    struct device_rates ceilings;    // rates measured in this process, when warm
     double             *alone;       // [op_count]: seconds of a GEMM or attention alone; 0: not measured
 };
 
-// Lower bounds for the time of an op. PUBLISHED: from published rates of optimized code. LIGHT: a roofline with rates
-// that were measured in this process. SHAPE: like LIGHT, but GEMMs and attention have the times that they take alone.
+// Lower bounds for the time of an op. PUBLISHED: from published rates. LIGHT: from measured rates; for attention from
+// its published rate, or else its time alone. SHAPE: like LIGHT, but for GEMMs and attention their time alone.
 enum bound { BOUND_PUBLISHED, BOUND_LIGHT, BOUND_SHAPE };
 
 static bool is_attention(const struct op *op)

@@ -38,8 +38,8 @@ struct device_case {
     void (*run)(struct device *device, const struct device_case *one);
 };
 
-// Main program of a benchmark. Its arguments are --list, --device, or FILE [START]; START selects cases whose names
-// start with it. cases has `count` structs of `bytes` bytes.
+// Main program of a benchmark. Its arguments are --list, --device, or FILE [START]: FILE gets the records, and START
+// selects cases whose names start with it. cases has `count` structs of `bytes` bytes.
 int device_main(int argc, char **argv, const void *cases, size_t bytes, int count);
 
 // Returns an operand with normally distributed values. With zeros, a GPU would draw less power and run faster.
