@@ -10,7 +10,7 @@ if(CUDNN_INCLUDE_DIR)
         list(APPEND CUDNN_VERSION ${number})
     endforeach()
     list(JOIN CUDNN_VERSION "." CUDNN_VERSION)
-    # This version can build graphs for a device without having the device.
+    # Versions with this attribute can build graphs for a device that is not present. Older versions are not used.
     file(STRINGS ${CUDNN_INCLUDE_DIR}/cudnn_graph.h CUDNN_DEVICE_DESCRIPTION REGEX CUDNN_ATTR_DEVICEPROP_HANDLE)
 endif()
 include(FindPackageHandleStandardArgs)

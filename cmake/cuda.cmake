@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# The CUDA toolkit and NCCL, with the hints CUDA_HOME and NCCL_HOME. Sets gswbench_cuda and gswbench_cuda_reason. The
-# runtime is linked statically and loads the driver on first use, so the program starts without either.
+# Finds the CUDA toolkit (hint CUDA_HOME), NCCL and cuDNN. Sets gswbench_cuda, or gswbench_cuda_reason: why it is OFF.
+# The CUDA runtime is linked statically and loads the driver on first use, so the program starts without a driver, too.
 set(CMAKE_CUDA_RUNTIME_LIBRARY Static)
 set(CMAKE_CUDA_STANDARD 17)
 
@@ -29,8 +29,8 @@ function(gswbench_try_nvcc)
     endif()
 endfunction()
 
-# Builds for Ampere, Ada and Hopper, for Blackwell if the toolkit supports it, and PTX of the newest for later GPUs.
-# GSWBENCH_CUDA_ARCHITECTURES overrides this. CMake must know it before CUDA is enabled, or it chooses a default.
+# Builds for Ampere, Ada, Hopper, and Blackwell if the toolkit supports it. Later GPUs get PTX of compute_100, or else
+# compute_90. GSWBENCH_CUDA_ARCHITECTURES overrides this. CMake must know it before CUDA is enabled, or it chooses a default.
 function(gswbench_choose_architectures)
     set(architectures ${GSWBENCH_CUDA_ARCHITECTURES})
     if(GSWBENCH_CHECKED)
@@ -50,7 +50,7 @@ endfunction()
 
 set(gswbench_cuda OFF)
 if(GSWBENCH_EMULATED)
-    # The emulated device runs PTX of the newest architecture that nvcc supports. Its CUDA runtime is tests/device/emulated.
+    # The emulated device runs PTX of compute_90a (Hopper). Its CUDA runtime is tests/device/emulated.
     gswbench_try_nvcc()
     if(NOT gswbench_cuda)
         message(FATAL_ERROR "GSWBENCH_EMULATED=ON, but ${gswbench_cuda_reason}")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Libraries. One message names all missing required ones; missing optional ones are left out.
+# Finds libraries. One error names all required ones that are missing; the build leaves out missing optional ones.
 find_package(Threads REQUIRED)
 find_package(PkgConfig)
 
@@ -36,8 +36,8 @@ if(GSWBENCH_TESTS)
     mark_as_advanced(NVML_INCLUDE_DIR CUPTI_INCLUDE_DIR CUDA_DRIVER_INCLUDE_DIR)
 endif()
 
-# NVTX consists of headers of the CUDA toolkit, and needs no library or other part of it. Multi-value payloads need a newer
-# version.
+# NVTX has only headers, so it needs no other part of the CUDA toolkit. Old toolkits lack the header for payloads with
+# several values.
 if(NOT GSWBENCH_NVTX STREQUAL OFF)
     find_path(NVTX_INCLUDE_DIR nvtx3/nvToolsExt.h HINTS ${CUDA_HOME} $ENV{CUDA_HOME} PATHS /usr/local/cuda
               PATH_SUFFIXES include)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Writes version.c with the git commit. Included, it adds a target that runs this file in every build. As a script, it
-# rewrites the file only if it changes, so a new commit costs one small object and the links.
+# Writes version.c with the git commit. Included, this file adds a target that runs it as a script in every build. The
+# script rewrites version.c only if the text changes, so a new commit costs one small object and the links.
 if(NOT CMAKE_SCRIPT_MODE_FILE)
     set(gswbench_version_source ${PROJECT_BINARY_DIR}/version.c)
     add_custom_target(version
