@@ -97,30 +97,30 @@ static status add_slices(struct catalogue *catalogue, const struct safetensors_r
     return OK;
 }
 
-// Compares a file with its entry in the manifest. said: the entry; NULL: the checkpoint has no manifest.
-static status check_file(const struct safetensors_reader *reader, const struct manifest_file *said)
+// Compares a file with its entry in the manifest (expected); NULL: the checkpoint has no manifest.
+static status check_file(const struct safetensors_reader *reader, const struct manifest_file *expected)
 {
     char checksum[CHECKSUM_BYTES];
-    if (said == NULL) {
+    if (expected == NULL) {
         return OK;
     }
     checksum_print(reader->header_checksum, checksum);
-    if (reader->file_bytes != said->bytes) {
+    if (reader->file_bytes != expected->bytes) {
         return fail_as(EXIT_CHECKPOINT, "%s: %" PRId64 " bytes, but the manifest has %" PRId64, reader->path,
-                       reader->file_bytes, said->bytes);
+                       reader->file_bytes, expected->bytes);
     }
-    return strcmp(checksum, said->checksum) == 0
+    return strcmp(checksum, expected->checksum) == 0
                ? OK
                : fail_as(EXIT_CHECKPOINT, "%s: is another file than the manifest names: its header differs",
                          reader->path);
 }
 
-static status open_shard(struct catalogue *catalogue, const char *name, const struct manifest_file *said)
+static status open_shard(struct catalogue *catalogue, const char *name, const struct manifest_file *expected)
 {
     char                      path[CATALOGUE_PATH_BYTES];
     struct safetensors_reader reader;
     TRY(safetensors_open(&reader, catalogue_join(catalogue->path, name, path)));
-    status result = check_file(&reader, said);
+    status result = check_file(&reader, expected);
     result        = failed(&result) ? result : add_file(catalogue, name);
     result        = failed(&result) ? result : add_slices(catalogue, &reader, catalogue->file_count - 1);
     safetensors_close(&reader);
@@ -141,16 +141,16 @@ status catalogue_load_json(const struct catalogue *catalogue, const char *name, 
     return *json != NULL ? OK : fail_as(EXIT_CHECKPOINT, "%s: is not valid JSON: %.200s", path, error.text);
 }
 
-static status check_config(const struct catalogue *catalogue, const struct manifest_file *said)
+static status check_config(const struct catalogue *catalogue, const struct manifest_file *expected)
 {
     json_t              *json;
     struct manifest_file found;
-    TRY(catalogue_load_json(catalogue, said->name, &json, &found));
+    TRY(catalogue_load_json(catalogue, expected->name, &json, &found));
     json_decref(json);
-    return found.bytes == said->bytes && strcmp(found.checksum, said->checksum) == 0
+    return found.bytes == expected->bytes && strcmp(found.checksum, expected->checksum) == 0
                ? OK
                : fail_as(EXIT_CHECKPOINT, "%s/%s: differs from its checksum in the manifest", catalogue->path,
-                         said->name);
+                         expected->name);
 }
 
 static status open_own(struct catalogue *catalogue)

@@ -36,10 +36,10 @@ struct catalogue {
     int32_t              open_file;    // index of the open file; -1: none
     int64_t             *ends;         // [file_count]: end of the last slice in each file; NULL before a file is opened
     int                  descriptor;
-    int64_t              ahead;    // end of the region that the page cache was asked to load
+    int64_t              ahead;    // end of the region that the kernel was asked to load into the page cache
     const struct stored *last;
-    // data: buffer with the data that catalogue_read returned. destination: buffer for a tensor of this rank before it
-    // is copied to the device.
+    // data: buffer of catalogue_read, which has all of the slice `last`, or a part of a slice if `last` is NULL.
+    // destination: buffer for a tensor of this rank before it is copied to the device.
     void                   *data, *destination;
     int64_t                 read_bytes;    // bytes read so far
     struct checkpoint_watch watch;         // tells the watchdog about progress
@@ -71,9 +71,9 @@ enum format catalogue_weight_format(const struct catalogue *catalogue);
 bool   catalogue_has(const struct catalogue *catalogue, const char *name);
 status catalogue_check(const struct catalogue *catalogue, const struct plan *plan);
 
-// Reads data of a slice, which stay valid until the next call. rows: before the call, the rectangle to read; after it,
+// Reads data of a slice, which stay valid until the next call. at: before the call, the rectangle to read; after it,
 // the rectangle that was read. If data are verified, this is the whole slice, because the checksum covers all of it.
-status catalogue_read(struct catalogue *catalogue, const struct stored *stored, struct rectangle *rows,
+status catalogue_read(struct catalogue *catalogue, const struct stored *stored, struct rectangle *at,
                       const void **data);
 
 // A buffer with elements of an FSDP unit or a slice, from the element with index `first` on.

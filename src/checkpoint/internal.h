@@ -48,8 +48,8 @@ struct export_list {
 // every rank.
 struct export_list exports_list(const struct plan *plan, enum format format, int64_t shard_bytes);
 void               exports_free(struct export_list *list);
-// Names the router bias of the expert layer with this index, or the one tensor that has the biases of every layer.
-// Returns the number of bias tensors.
+// Names the tensor with the router bias of the expert layer with this index. DeepSeek's layout has one per layer, all
+// other layouts have a single one for all layers. Returns the number of these tensors.
 int32_t exports_name_bias(const struct plan *plan, int32_t index, char name[SAFETENSORS_NAME_BYTES]);
 
 // Tell the watchdog about progress, if the caller has set the callbacks of `watch`.
@@ -73,8 +73,8 @@ extern const char *const safetensors_codes[];
 // Returns the error "FILE: tensor 'NAME': PROBLEM", with a printable name.
 status safetensors_refuse(const char *path, const char *name, const char *problem);
 
-// safetensors.c: checksum_print prints a checksum in hexadecimal. checksums_describe returns the metadata to write.
-// checksums_of_header computes the checksum of a header's text, which it modifies.
+// safetensors.c: checksum_print prints a checksum in hexadecimal. checksums_describe returns the metadata of a header,
+// which has the checksums. checksums_of_header computes the checksum of a header's text, which it modifies.
 enum { CHECKSUM_BYTES = 17 };
 void     checksum_print(uint64_t checksum, char text[CHECKSUM_BYTES]);
 json_t  *checksums_describe(const struct safetensor *tensors, int32_t count, uint64_t header_checksum);

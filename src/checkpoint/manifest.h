@@ -13,7 +13,7 @@
 
 struct manifest_file {
     char name[64];
-    // Hash of the whole file; of a rank's file, hash of its header, which has the checksums of its slices.
+    // Hash of the whole file. For a rank's file, hash of its header only, which has the checksums of its slices.
     char    checksum[CHECKSUM_BYTES];
     int64_t bytes;
 };
@@ -33,8 +33,7 @@ struct manifest {
     int64_t                  model_count, file_count;
 };
 
-// Fills all fields of a manifest, but not the entries of its file list, for which it allocates memory. files: number of
-// these entries.
+// Fills a manifest, except the entries of its file list. Allocates `files` such entries, which the caller fills.
 void manifest_init(struct manifest *manifest, const struct plan *plan, const struct checkpoint_origin *origin,
                    int64_t files);
 void manifest_free(struct manifest *manifest);    // the manifest may be zeroed
@@ -65,7 +64,7 @@ status folders_claim(struct output_folder *folder, const char *path, int64_t ste
 // Opens the folder of a step, which must exist.
 status folders_enter(struct output_folder *folder, const char *path, int64_t step);
 
-// Removes all but the newest `kept` complete checkpoints of a run (same model, seed and data), up to the saved step.
-// Checkpoints of other runs and of later steps stay.
+// Removes all but the newest `kept` complete checkpoints of the run that wrote `saved` (same model, seed and data), up
+// to the step of `saved`. Checkpoints of other runs and of later steps stay.
 status folders_prune(const char *path, int64_t kept, const struct manifest *saved,
                      const struct checkpoint_watch *watch);
