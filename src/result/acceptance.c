@@ -43,9 +43,9 @@ __attribute__((format(printf, 3, 4))) static void decide(struct result *result, 
     result->acceptance.verdict = verdict;
 }
 
-// Compares the confidence interval of the step time with the upper limit of the tolerated range; any faster step
-// passes. The note "uneven" says that steps vary more than in any public run of that size. It turns an ACCEPT into
-// CANNOT_TELL.
+// Accepts the machine if the step time's confidence interval ends below the upper limit of the tolerated range (faster
+// steps always pass), refuses it if the interval starts above this limit, and else cannot tell. The note "uneven"
+// (steps vary more than in any public run of that size) turns an acceptance into CANNOT_TELL.
 static void compare(struct result *result)
 {
     const struct result_acceptance *acceptance = &result->acceptance;

@@ -20,7 +20,7 @@ status result_from_json(struct result *result, const json_t *document);
 // Returns the first reason with this id (result.c); NULL: none.
 const struct result_reason *result_find_reason(const struct result *result, const char *id);
 
-// Returns whether a reason says that the run was slowed on purpose.
+// Returns whether the reason says that a profiler, run.check or an injected fault slowed the run.
 bool result_reason_slows(const struct result_reason *reason);
 
 // devices_check judges the recorded GPU values. devices_derive_energy computes the energy figures, which are NaN unless

@@ -110,9 +110,9 @@ static const struct result_rank *find_next(const struct result *result, const st
     const struct result_rank *next = NULL;
     for (int64_t i = 0; i < result->rank_count; i++) {
         const struct result_rank *rank = &result->ranks[i];
-        bool                      is_behind =
+        bool                      is_later =
             before == NULL || rank->excess < before->excess || (rank->excess == before->excess && rank > before);
-        if (is_slow(rank) && is_behind && (next == NULL || rank->excess > next->excess)) {
+        if (is_slow(rank) && is_later && (next == NULL || rank->excess > next->excess)) {
             next = rank;
         }
     }

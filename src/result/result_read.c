@@ -180,7 +180,7 @@ static void judge(struct result *result, const struct result_reason *reasons, in
     result_check(result);
 }
 
-// Keeps the reasons of the file that say that the run was slowed on purpose, because the checks depend on them.
+// Keeps the reasons that say that a profiler, run.check or an injected fault slowed the run: the checks depend on them.
 static void keep_slowed(struct result *result, const struct result_reason *reasons, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
