@@ -155,9 +155,9 @@ static void add_settings(struct comparison *comparison, const struct result *fir
 // value is not compared if the global batches differ, because the runs then train differently.
 static struct comparison_curve compare_curves(const struct result *first, const struct result *second, size_t offset)
 {
-    struct comparison_curve curve    = {.largest = NAN, .last = NAN, .largest_step = -1, .last_step = -1};
-    bool                    are_like = first->global_batch == second->global_batch;
-    for (int64_t i = 0; are_like && i < first->step_count && i < second->step_count; i++) {
+    struct comparison_curve curve         = {.largest = NAN, .last = NAN, .largest_step = -1, .last_step = -1};
+    bool                    is_comparable = first->global_batch == second->global_batch;
+    for (int64_t i = 0; is_comparable && i < first->step_count && i < second->step_count; i++) {
         double earlier    = *(const double *)((const char *)&first->steps[i] + offset);
         double later      = *(const double *)((const char *)&second->steps[i] + offset);
         double difference = fabs(later - earlier) / fabs(earlier);
@@ -182,8 +182,8 @@ bool comparison_shares_errors(const struct comparison *comparison)
 
 // Returns the statistics of the step time. The interval of a prediction reaches two standard deviations of its error in
 // both directions. Two predictions with the same profiles share most of their error, which cancels in the ratio of
-// their step times. Then each interval reaches half of PREDICTED_CHANGE_ERROR, or has no width if the step times are
-// equal.
+// their step times. Then each interval reaches only half of PREDICTED_CHANGE_ERROR in percent, and 0 if the step times
+// are equal.
 static struct statistics find_step(const struct result *result, const struct result *other)
 {
     struct statistics step = result->figures.step;
@@ -211,7 +211,7 @@ static void compare_steps(struct comparison *comparison, double threshold)
     statistics_compare(&comparison->step, &one, &other, threshold);
 }
 
-static double tokens_a_device(const struct result *result)
+static double tokens_per_device(const struct result *result)
 {
     return result->figures.tokens_per_step / (double)result->mesh.world;
 }
@@ -323,7 +323,7 @@ void comparison_init(struct comparison *comparison, const struct result *first, 
         .first         = first,
         .second        = second,
         .repeats       = {{1, NAN}, {1, NAN}},
-        .work          = tokens_a_device(second) / tokens_a_device(first),
+        .work          = tokens_per_device(second) / tokens_per_device(first),
         .loss          = compare_curves(first, second, offsetof(struct result_step, loss)),
         .gradient_norm = compare_curves(first, second, offsetof(struct result_step, gradient_norm)),
     };

@@ -41,11 +41,11 @@ static const struct json_field rows[] = {
     ROW_REAL(comparison_row, "second_s", second),
     JSON_END
 };
-// One of the two compared results. Of the four pointers, only the one for the key that the figures have in result.json
-// points to the figures. The other three are NULL.
+// One of the two compared results. Its figures have one of four keys, as in result.json, which depends on the verdict.
+// Only the pointer that is written under this key points to the figures. The other three are NULL.
 struct side {
     struct result                result;
-    const struct result_figures *right, *emulated, *predicted, *unverified;
+    const struct result_figures *correct, *emulated, *predicted, *unverified;
 };
 struct document {
     struct comparison comparison;
@@ -57,7 +57,7 @@ static const struct json_field side_fields[] = {
     ROW_INTEGER(result, "ranks", mesh.world),
     ROW_TEXT(result, "precision", precision),
     ROW_INTEGER(result, "allocated_bytes", allocated_bytes),
-    FIGURES("result", right),
+    FIGURES("result", correct),
     FIGURES("emulated", emulated),
     FIGURES("predicted", predicted),
     FIGURES("unverified", unverified),
@@ -100,7 +100,7 @@ static struct side describe(const struct result *result)
     const char                  *key     = result_figures_key(result);
     const struct result_figures *figures = &result->figures;
     return (struct side){.result     = *result,
-                         .right      = strcmp(key, "result") == 0 ? figures : NULL,
+                         .correct    = strcmp(key, "result") == 0 ? figures : NULL,
                          .emulated   = strcmp(key, "emulated") == 0 ? figures : NULL,
                          .predicted  = strcmp(key, "predicted") == 0 ? figures : NULL,
                          .unverified = strcmp(key, "unverified") == 0 ? figures : NULL};

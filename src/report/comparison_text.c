@@ -35,7 +35,7 @@ static void write_side(const char *name, const struct comparison_repeats *repeat
     report_write_layout(result, file);
 }
 
-// If a result is neither VALID nor simulated, writes its verdict and the ids of the reasons: "# first is DEGRADED:
+// Unless a result is VALID, EMULATED or PREDICTED, writes its verdict and the ids of the reasons: "# first is DEGRADED:
 // foreign-load".
 static void write_doubt(const char *name, const struct result *result, FILE *file)
 {
@@ -275,7 +275,7 @@ struct cause {
     int64_t part;
 };
 
-static int gravest_first(const void *a, const void *b)
+static int largest_first(const void *a, const void *b)
 {
     double left = ((const struct cause *)a)->seconds, right = ((const struct cause *)b)->seconds;
     return (left < right) - (left > right);
@@ -321,7 +321,7 @@ static void sort_causes(struct cause *causes, const struct comparison *compariso
     for (int64_t i = 0; i < comparison->part_count; i++) {
         causes[i] = (struct cause){sign * shortfall(&comparison->parts[i], pace), i};
     }
-    qsort(causes, (size_t)comparison->part_count, sizeof(*causes), gravest_first);
+    qsort(causes, (size_t)comparison->part_count, sizeof(*causes), largest_first);
 }
 
 // Writes the parts that keep the second step from being `pace` times as fast. Leaves out parts below 5 % of the total

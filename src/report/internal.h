@@ -11,11 +11,11 @@
 
 #include "gswbench/report.h"
 
-// Replaces control characters in text from files (report_value.c). The text stays valid as that of report_number.
+// Returns text from a file with control characters replaced (report_value.c). It is valid for the next 15 calls.
 const char *report_safe(const char *from);
 
-// For HTML pages. report_digits prints seconds with four significant digits. report_decimals returns the number of
-// decimals of that text. All times of a table have as many decimals as its step time.
+// For HTML pages: report_digits prints seconds with four significant digits, report_decimals returns how many decimals
+// these are. All times of a table get the decimals of the step time in it.
 const char *report_digits(double seconds);
 int         report_decimals(double seconds);
 
@@ -91,7 +91,7 @@ const char *comparison_interval(const struct comparison *comparison);
 // Lists the settings of the job that differ, with the values of the second result: "parallel.tp 8, ranks 16". With
 // has_machine, lists versions and facts of the machine, too. A list that does not fit ends with "..." (comparison.c).
 void comparison_list_settings(const struct comparison *comparison, bool has_machine, char *text, size_t bytes);
-// Returns whether both results are predictions with the same profiles.
+// Returns whether both results are predictions with the same profiles, whose errors mostly cancel in a comparison.
 bool comparison_shares_errors(const struct comparison *comparison);
 
 // Writes the tables of memory, work, communication, ranks, environment and configuration, and how to read them

@@ -337,7 +337,7 @@ static int by_time(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-// Divides `seconds` among the parts of the step. In this time running[part] kernels of each part run. Each compute
+// Divides `seconds`, during which running[part] kernels of each part run, among the parts of the step. Each compute
 // kernel gets an equal share; if no compute runs, each communication kernel does; if nothing runs, the time is idle.
 static void share(struct kernel_sums *sums, const int64_t running[KERNEL_PARTS], double seconds)
 {

@@ -43,7 +43,7 @@ struct reader {
     int64_t            line;
     double             run_begin;        // time of the entry run_start in milliseconds; NaN: not read yet
     double             begin;            // start of the open interval in milliseconds; NaN: none
-    double             block_seconds;    // seconds of an ended block with a step count that is not known yet; NaN: none
+    double             block_seconds;    // seconds of an ended block whose number of steps is not known yet; NaN: none
     double             position;         // number of steps so far
     double             unit;             // tokens or samples per step, for counts without a unit; 0: not known yet
     bool               follows_start, has_run_stop, has_evaluations;
@@ -160,8 +160,8 @@ static status take_position(struct reader *reader, const struct entry *entry)
     return OK;
 }
 
-// Ends the open interval. If the log has no step within the block, the interval is the whole block. Its time is kept
-// until take_position finds the number of its steps.
+// Ends the open interval. If the log has no step since the start of the block, the interval is the whole block of
+// steps. Its time is kept until take_position finds the number of these steps.
 static void end_block(struct reader *reader, const struct entry *entry)
 {
     if (!isnan(reader->begin) && reader->follows_start) {

@@ -7,7 +7,7 @@
 #include "gswbench/report.h"
 #include "internal.h"
 
-// Writes the job of a result as "64 ranks, fsdp 64, zero 1; 2 x 1 sequences, bf16, recompute full".
+// Writes "64 ranks, fsdp 64, zero 1; 2 x 1 sequences, bf16, recompute full". 2 x 1: two microbatches of one sequence.
 static void write_job(const struct result *result, FILE *file)
 {
     const char *zero      = report_find_setting(result, "parallel.zero"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Prints the log line of a step, in gswbench's format or in that of another framework, for scripts that parse such
-// logs. Fields of other frameworks that gswbench does not measure are 0.
+// Prints the log line of a step in the format of gswbench or of another framework, for scripts that parse such logs.
+// Fields of other frameworks that gswbench does not measure are 0.
 #include <inttypes.h>
 #include <math.h>
 #include <time.h>

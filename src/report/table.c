@@ -109,7 +109,7 @@ static struct table_row sum_up(const struct table_run *runs, int64_t count)
                               .expected_ratio    = seconds / low->expected_seconds};
 }
 
-static double tokens_a_rank(const struct table_row *row)
+static double tokens_per_rank(const struct table_row *row)
 {
     return row->tokens_per_second / (double)row->key.ranks;
 }
@@ -122,7 +122,7 @@ static void set_efficiency(struct table *table)
     for (int64_t i = 0; i < table->row_count; i++) {
         struct table_row *row = &table->rows[i];
         first                 = compare_jobs(&row->key, &first->key) != 0 ? row : first;
-        row->efficiency       = row->key.ranks > first->key.ranks ? tokens_a_rank(row) / tokens_a_rank(first) : NAN;
+        row->efficiency       = row->key.ranks > first->key.ranks ? tokens_per_rank(row) / tokens_per_rank(first) : NAN;
     }
 }
 
@@ -211,7 +211,7 @@ static bool is_better(const struct table_row *row, const struct table_row *other
     if (is_sound(row) != is_sound(other)) {
         return is_sound(row);
     }
-    return tokens_a_rank(row) > fmax(0, tokens_a_rank(other));
+    return tokens_per_rank(row) > fmax(0, tokens_per_rank(other));
 }
 
 // Returns the best row, for the sentence at the top of the HTML page.
@@ -236,7 +236,7 @@ void table_write_html(const struct table *table, FILE *file)
         snprintf(answer, sizeof(answer),
                  "Fastest per rank: %s at %" PRId64 " rank%s, %s s per step, %.1f tokens/s per rank, %s",
                  best->key.label, best->key.ranks, best->key.ranks == 1 ? "" : "s", report_seconds(best->step_seconds),
-                 tokens_a_rank(best), best->key.verdict);
+                 tokens_per_rank(best), best->key.verdict);
     }
     if (!isnan(best->mfu)) {
         snprintf(detail, sizeof(detail), "Its MFU is %.1f %%.", 100 * best->mfu);

@@ -16,8 +16,8 @@ static void print_line(const char *name, const double seconds[4], int count)
     putchar('\n');
 }
 
-// Prints a line per part of the step, in milliseconds. Its columns are the sum of kernel times, and the time on the
-// time line, which concurrent kernels share. Both are printed for the trace and for the prediction.
+// Prints a line per part of the step, in milliseconds. Its columns are the sum of kernel times, and the part's share of
+// the elapsed time, which concurrent kernels divide among them. Both are printed for the trace and for the prediction.
 static void print_parts(const struct shown_trace *shown)
 {
     const struct kernel_sums *traced = &shown->traced, *predicted = shown->predicted;
