@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Declares functions that the communicators share: division of buffers, reductions in a fixed order, and which streams
+// Declares functions that the communicators share: they divide buffers, reduce in a fixed order, and tell which streams
 // share a communicator.
 #pragma once
 
@@ -10,10 +10,10 @@
 // Returns the first element of a slice, if elements are divided into `size` slices as evenly as possible.
 int64_t comm_slice_begin(int64_t elements, int64_t size, int64_t slice);
 
-// Returns the number of rows before the part of member `index`, in an all-to-all with a row count per member.
+// Returns the number of rows before the rows of member `index` in an all-to-all. parts: rows of each member.
 int64_t comm_rows_before(const int64_t *parts, int64_t index);
 
-// Returns the member of a ring: index modulo size, where index may be negative.
+// Returns the member at position `index` of a ring, which may be negative or beyond `size`: index modulo size.
 int64_t comm_ring_member(int64_t index, int64_t size);
 
 // Copies the ranks of a group's members. The caller frees the copy.

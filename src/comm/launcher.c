@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Ends this process when its launcher ends. A killed mpirun does not end its ranks, and MPI libraries react differently
-// to the lost connection.
+// Ends this process when its launcher ends. Otherwise ranks would survive a killed mpirun, and MPI libraries react
+// differently to the lost connection.
 //
-// A rank watches its nearest ancestor process that does not belong to the rank. On mpirun's host this is mpirun, on
-// other hosts its daemon (orted, prted, hydra_pmi_proxy, slurmstepd). A script that starts the rank has the same rank
-// in its environment, and is skipped.
+// A rank watches its nearest ancestor process that is not part of the rank. On mpirun's host this is mpirun, on other
+// hosts its daemon (orted, prted, hydra_pmi_proxy, slurmstepd). A script that the launcher runs as the rank has the
+// same rank in its environment, and is skipped.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>

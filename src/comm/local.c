@@ -13,7 +13,7 @@
 
 enum { PIECE = 1 << 14, STREAM_CONTROL = STREAM_COUNT };
 
-// A member's arguments to a collective. kind, elements, format and peer must be equal on all members.
+// The arguments of one member to a collective. kind, elements, format and peer must be equal on all members.
 struct slot {
     enum op_kind kind;
     enum format  format;
@@ -34,7 +34,7 @@ struct message {
     const void *data;
 };
 
-// Where the members of a group meet for their ops on one stream. Freed when the hub, which all ranks share, closes.
+// The members of a group synchronize in this struct for their ops on one stream. Freed when the hub closes.
 struct rendezvous {
     struct rendezvous *next;
     int64_t           *members;    // [size]

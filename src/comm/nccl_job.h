@@ -26,14 +26,14 @@ status nccl_check_version(int version);
 status nccl_check_seats(const struct nccl_seat *seats, int ranks);
 
 // nccl_ids returns the number of unique ids for a group: one per ranks_per_id ranks. It is 1 if the group has fewer
-// than 2 * ranks_per_id ranks, or if ranks_per_id is 0. nccl_id_owner returns the member that creates an id. Owners are
-// evenly spaced, because each rank connects to the owner of its id.
+// than 2 * ranks_per_id ranks, or if ranks_per_id is 0. nccl_id_owner returns the member that creates an id. Each rank
+// connects to the owner of its id, so owners are evenly spaced to spread this work over hosts.
 int     nccl_ids(int64_t size, int ranks_per_id);
 int64_t nccl_id_owner(int64_t size, int ids, int id);
 
-// The members of a pipeline group form a ring. NCCL executes the ops of a communicator in order, but sends and receives
-// are on two streams. So each member has one communicator for its sends to each neighbour, and receives on the
-// communicators that its neighbours send on.
+// The members of a pipeline group form a ring. NCCL executes the ops of a communicator in order, but a rank sends and
+// receives on two streams. So each member has one communicator for its sends to each neighbour, and receives on the
+// communicators of its neighbours' sends.
 enum nccl_direction { NCCL_NEXT, NCCL_BEFORE, NCCL_DIRECTIONS };
 
 // Returns the number of directions of the ring: 1 if it has two members, which are each other's only neighbour.

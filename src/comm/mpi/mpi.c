@@ -18,8 +18,8 @@
 enum {
     PIECE_BYTES = 1 << 24,    // reductions run in pieces, to limit the receive buffer
     TAGS        = 32749,      // a prime below every MPI's tag limit
-    EAGER_POLLS = 512,
-    PAUSE_NS    = 50000,
+    EAGER_POLLS = 512,        // polls with a yield of the core before a waiting thread sleeps between polls
+    PAUSE_NS    = 50000,      // duration of such a sleep
 };
 
 #define MPI_CHECK(call) check((call), #call, __FILE__, __LINE__)
@@ -35,8 +35,8 @@ static void check(int error, const char *call, const char *file, int line)
     }
 }
 
-// Waits until all requests are complete. Polls, and between polls yields, later sleeps, so that other streams and ranks
-// can use the core. Fills `statuses`; their MPI_ERROR fields are set only if the result is MPI_ERR_IN_STATUS.
+// Waits until all requests are complete. Polls and yields the core at first, and later sleeps between polls, for other
+// streams and ranks. Fills `statuses`; their MPI_ERROR fields are set only if the result is MPI_ERR_IN_STATUS.
 static int test_all(MPI_Request *requests, int count, MPI_Status *statuses)
 {
     static const struct timespec pause = {.tv_nsec = PAUSE_NS};
@@ -208,7 +208,7 @@ static void exchange_all(struct comm_group *group, bool are_parts)
     int      count = 1, maximum = group->state->message_bytes;
     for (int64_t done = 0; count > 0; done += maximum) {
         count = 0;
-        // Each member starts with the member after itself, so that they do not all send to the same one at once.
+        // Each member starts with the member after itself, so that not all members send to the same one at once.
         for (int64_t i = 1; i < group->size; i++) {
             int                    peer     = (int)((group->index + i) % group->size);
             const struct exchange *exchange = &group->exchanges[peer];
@@ -306,7 +306,7 @@ static void scatter_and_gather(struct comm_group *group, const char *in, int64_t
     exchange_all(group, false);
 }
 
-// Executes an all-to-all in which the parts for each member are contiguous, with the row counts in `parts`.
+// Executes an all-to-all with the row counts in `parts`. The rows of each member are contiguous in both buffers.
 static void exchange_parts(struct comm_group *group, const struct communication_parts *parts, const char *in, char *out,
                            enum format format)
 {
@@ -364,9 +364,9 @@ static void pass(struct comm_group *group, const struct op *op, const char *in, 
     exchange_all(group, false);
 }
 
-// Returns the message tag of an op: a hash of its kind, size, format and channel. An op thus does not receive the
-// message of a different op. If a rank skips an op, the job then hangs and the watchdog names this rank. With one tag
-// for all ops, another rank would report a wrong message size instead.
+// Returns the message tag of an op: a hash of its kind, size, format and channel. So an op does not receive the message
+// of a different op. If a rank skips an op, its peers then wait, and the watchdog names this rank. With one tag for all
+// ops, a rank that skips none would report a wrong message size instead.
 static int tag_of(const struct op *op, enum format format)
 {
     const struct communication_shape *shape = &op->shape.communication;

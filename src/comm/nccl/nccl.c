@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The communicator with NCCL, for processes with one device each. Ops are enqueued on the backend's streams. A second
-// communicator, over MPI, is the control plane. The library is loaded at run time.
+// communicator, over MPI, is the control plane. NCCL is loaded at run time, so that the program starts without it.
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>

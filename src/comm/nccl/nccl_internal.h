@@ -9,8 +9,8 @@
 #include "../internal.h"
 #include "../nccl_job.h"
 
-// NCCL is loaded at run time, so that the program starts without it. This struct is the argument of ncclWaitSignal: the
-// number of signals to wait for from a peer. It is declared here, because older headers lack it.
+// Argument of ncclWaitSignal: the number of signals to wait for from a peer. Declared here, because headers before NCCL
+// 2.29 lack it.
 struct nccl_signals {
     int count, peer, signal, context;
 };
@@ -21,8 +21,8 @@ struct nccl_signals {
     X(ncclCommInitRankConfig) X(ncclCommDestroy) X(ncclCommGetAsyncError)                   \
     X(ncclAllReduce) X(ncclAllGather) X(ncclReduceScatter) X(ncclBroadcast)                 \
     X(ncclSend) X(ncclRecv) X(ncclGroupStart) X(ncclGroupEnd)
-// Functions that are newer than the oldest supported library, with the NCCL version that added them. Their prototypes
-// are declared here, because some are also newer than the oldest supported header.
+// Functions that the oldest supported library lacks, with the NCCL version that added them. Their prototypes are
+// declared here, because the oldest supported header lacks some of them, too.
 #define NCCL_OPTIONAL(X)                                                                                               \
     X(ncclMemAlloc, (void **data, size_t bytes))                                                             /* 2.19 */ \
     X(ncclMemFree, (void *data))                                                                                       \
@@ -56,7 +56,7 @@ struct nccl_library {
 #define NCCL_CHECK(nccl, call) nccl_check((nccl), (nccl)->call, #call, __FILE__, __LINE__)
 void nccl_check(const struct nccl_library *nccl, ncclResult_t error, const char *call, const char *file, int line);
 
-// A registered buffer: a symmetric window that all members registered, or a buffer that this member registered alone.
+// A registered buffer: a symmetric window that all members registered, or a buffer that only this member registered.
 enum { NCCL_BUFFERS = 8 };
 struct nccl_buffer {
     void        *handle;
@@ -129,16 +129,16 @@ struct nccl_state {
     struct nccl_watch      watch;
 };
 
-// A thread in nccl_connect.c ends the job if a connection fails or is not opened in time. The nccl_watch functions
-// start and stop this thread, and add connections.
+// A thread in nccl_connect.c ends the job if a connection fails or is not opened in time. nccl_watch_open starts it,
+// nccl_watch_close stops it. nccl_watch_begin begins the opening of a connection, nccl_watch_add ends it.
 void nccl_watch_open(struct nccl_state *state);
 void nccl_watch_close(struct nccl_state *state);
 void nccl_watch_begin(struct nccl_state *state, const char *opening, int64_t index);
 void nccl_watch_add(struct nccl_state *state, struct nccl_connection *connection);
 
-// Functions to open and close connections. nccl_exchange broadcasts from the first member, or all-gathers, 4-byte words
-// in host memory. nccl_join connects the members of a group, and nccl_join_id `size` ranks that know a unique id; both
-// block until all have joined. nccl_disconnect may wait for the other members.
+// Functions to open and close connections. nccl_exchange broadcasts 4-byte words in host memory from the first member
+// of a group, or all-gathers them. nccl_join connects the members of a group, and nccl_join_id `size` ranks that know a
+// unique id; both block until all have joined. nccl_disconnect may wait for the other members.
 void         nccl_exchange(const struct comm_group *group, enum op_kind kind, int64_t words, const void *in, void *out);
 ncclUniqueId nccl_create_id(const struct nccl_state *state);
 void         nccl_join(const struct comm_group *group, struct nccl_connection *connection);
