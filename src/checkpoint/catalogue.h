@@ -25,8 +25,8 @@ struct stored_tensor {
 
 struct catalogue {
     char            path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];    // its folder
-    bool            is_ours, verifies;
-    struct manifest manifest;    // empty in Hugging Face's layout
+    bool            is_ours, verifies;    // gswbench wrote it, so it has a manifest; reads verify checksums
+    struct manifest manifest;             // empty in Hugging Face's layout
     char (*files)[64];
     struct stored *slices;    // [count]: sorted by tensor, then row, then column
     int64_t        count;
@@ -67,7 +67,7 @@ struct stored_tensor catalogue_find(const struct catalogue *catalogue, enum stat
 enum format catalogue_weight_format(const struct catalogue *catalogue);
 
 // catalogue_has returns whether there are weights or masters of this name. catalogue_check fails unless the checkpoint
-// has exactly the model's tensors with the right shapes.
+// has exactly the model's tensors with the right shapes. LoRA adapters, FP8 scales and router biases may be missing.
 bool   catalogue_has(const struct catalogue *catalogue, const char *name);
 status catalogue_check(const struct catalogue *catalogue, const struct plan *plan);
 
@@ -76,7 +76,7 @@ status catalogue_check(const struct catalogue *catalogue, const struct plan *pla
 status catalogue_read(struct catalogue *catalogue, const struct stored *stored, struct rectangle *at,
                       const void **data);
 
-// A buffer with elements of an FSDP unit or a slice, from the element with index `first` on.
+// A buffer with consecutive elements of an FSDP unit or a slice. first: index in the unit or slice of data[0].
 struct elements {
     void       *data;
     enum format format;

@@ -74,7 +74,7 @@ static bool is_part(const struct export_list *list, const char *name)
     return false;
 }
 
-static bool is_of_all_layers(const struct plan *plan, const char *tensor)
+static bool is_scale_or_bias(const struct plan *plan, const char *tensor)
 {
     struct scaling_tensor tensors[SCALING_TENSORS];
     char                  name[SAFETENSORS_NAME_BYTES];
@@ -98,7 +98,7 @@ static bool is_known(const struct plan *plan, const struct export_list *list, co
             return true;
         }
     }
-    return is_of_all_layers(plan, tensor);
+    return is_scale_or_bias(plan, tensor);
 }
 
 static status find_unknown(const struct catalogue *catalogue, const struct plan *plan, const struct export_list *list)

@@ -311,7 +311,7 @@ static bool gathers_casts(const struct plan *plan, const struct op *op)
     return false;
 }
 
-// Whether the framework casts the input of this op before an all-gather over tp, not after it.
+// Whether this op casts a tensor that an all-gather over tp has made, and the framework casts before that gather.
 static bool is_cast_before_gather(const struct software_config *software, const struct plan *plan, const struct op *op)
 {
     int32_t made = op->kind == OP_QUANTIZE ? plan->tensors[op->operand[QUANTIZE_IN]].first_op : -1;
@@ -325,7 +325,7 @@ static bool reads_along_k(const struct hardware_config *hardware)
     return hardware->peak[RATE_FP4].value == 0.0;
 }
 
-// Whether the op casts to a copy as is and a transposed copy, with the same scale for the whole tensor.
+// Whether the op casts a tensor to two copies, one of them transposed, with one scale for the whole tensor.
 static bool casts_transposed(const struct op *op)
 {
     return op->kind == OP_QUANTIZE && op->shape.quantize.scaling == SCALING_WHOLE &&

@@ -42,11 +42,11 @@ struct progress {
     struct arena             arena;    // holds the arrays below
     struct stream_head      *stream_heads;
     int32_t                **next;    // [actor][task]: next task of the same stream
-    int32_t (*busy)[LINK_BITS];       // [actor]: running tasks on each link, one per LINK_ bit
+    int32_t (*busy)[LINK_BITS];       // [actor]: number of running tasks on each link (LINK_ bit)
     // [actor]: a task of the actor started or ended since rates were last computed
     bool    *is_changed;
     int32_t *sms;                         // [actor]: SMs that communication occupies
-    double  *computing, *transferring;    // [node]: ranks that compute, ranks that communicate
+    double  *computing, *transferring;    // [node]: number of ranks that compute, that communicate
     // [actor]: time at which its host can launch the next task. A host launches one task after another.
     double          *host_free;
     struct arrivals *all_arrivals;              // [rendezvous]

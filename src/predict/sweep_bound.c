@@ -125,7 +125,7 @@ struct walk {
     const struct task *tasks;
     bool               has_all;    // the plan has all microbatches of the step
     double             stream_ends[STREAM_COUNT];
-    double            *ends;    // [op]
+    double            *ends;    // [op]: end time of each op
     // [op]: the op receives data from another stage, or is on a communication stream and waits for such an op
     bool                *is_input;
     int32_t              first;    // first op of the segment

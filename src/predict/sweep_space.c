@@ -15,7 +15,7 @@ enum { VALUES_MAX = 256 };    // numbers up to 2^20, the maximum of --ranks, hav
 struct dimension {
     size_t  field;    // offset of the option in struct config
     int64_t values[VALUES_MAX];
-    int     count, chosen;
+    int     count, chosen;    // chosen: index of the current value
 };
 
 struct space {

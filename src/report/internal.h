@@ -160,7 +160,7 @@ void html_write_seconds_axis(double seconds, double y, FILE *file);
 struct chart {
     const struct result *result;
     const char          *title, *unit;
-    size_t               offset;            // of the value, a double in struct result_step
+    size_t               offset;            // offset of the value (a double) in struct result_step
     bool                 marks_outliers;    // marks the steps whose time is an outlier
     double               median, low, high;
 };

@@ -123,11 +123,11 @@ static status add_kernel(struct reader *reader, const json_t *event, bool is_nod
     static const char *const durations[3] = {"dur", "durationMicros", "runtime"};
     struct kernel_trace     *trace        = reader->trace;
     const char              *name         = json_string_value(member(event, names));
-    double                   begin = real_of(member(event, begins)), seconds = real_of(member(event, durations));
-    if (is_node && isnan(seconds)) {
-        seconds = 0.0;    // a Chakra node can omit its duration
+    double                   begin = real_of(member(event, begins)), duration = real_of(member(event, durations));
+    if (is_node && isnan(duration)) {
+        duration = 0.0;    // a Chakra node can omit its duration
     }
-    if (name == NULL || !isfinite(seconds) || seconds < 0.0) {
+    if (name == NULL || !isfinite(duration) || duration < 0.0) {
         return fail("event %" PRId64 ", a kernel, has no name or no duration", reader->events);
     }
     if (trace->count == KERNELS_MAX) {
@@ -135,9 +135,9 @@ static status add_kernel(struct reader *reader, const json_t *event, bool is_nod
     }
     trace->has_begin     = trace->has_begin && isfinite(begin);
     begin                = isfinite(begin) ? begin : 0.0;
-    struct kernel kernel = {.begin = begin, .end = begin + seconds, .part = kernel_part_of_name(name)};
-    if (kernel.part == KERNEL_OTHER && seconds > trace->other_longest) {
-        trace->other_longest = seconds;
+    struct kernel kernel = {.begin = begin, .end = begin + duration, .part = kernel_part_of_name(name)};
+    if (kernel.part == KERNEL_OTHER && duration > trace->other_longest) {
+        trace->other_longest = duration;
         text_printable(trace->other, sizeof(trace->other), name);
     }
     kernel_trace_add(trace, &kernel);

@@ -42,8 +42,8 @@ static void print_choice(const struct shown_sweep *shown, const char *name, cons
     show_line(4, "    %s", job_layout(&job, layout, sizeof(layout)));
 }
 
-// Returns the number of layouts that differ from the best by less than the prediction error, including the best; 0 if
-// the error is unknown.
+// Returns the number of printed layouts, including the fastest, with a step time within the prediction error of the
+// fastest; 0 if the error is unknown.
 static int count_equals(const struct shown_sweep *shown)
 {
     const struct sweep_choice *best  = shown->sweep->best;
