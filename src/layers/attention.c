@@ -194,8 +194,8 @@ static void append_rope(struct sublayer *sublayer)
 // Attention sinks are separate ops after attention. They rescale the output and increase the log-sum-exp. The backward
 // pass of attention uses only these two results of the forward pass, so sinks do not change it.
 
-// With cp, a rank has two chunks (context.c: runs) of each sequence. The op treats each chunk as a sequence of the
-// batch.
+// With cp, a rank has two chunks of each sequence (the runs of context.c). The op treats each chunk as a sequence of
+// the batch.
 static struct op sink_op(const struct sublayer *sublayer, enum op_kind kind, const char *role)
 {
     const struct builder *builder = sublayer->builder;
@@ -295,7 +295,7 @@ int32_t attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t 
     static const struct rows_roles roles   = {"projection output gradient", "projection data gradient",
                                               "projection weight gradient"};
     struct builder                *builder = sublayer->builder;
-    // no weight before the projection is trained
+    // Whether no weight before the projection is trained.
     bool is_first_trained = sublayer->is_first_trained && !adapter_exists(builder, sublayer->weights[WEIGHT_QKV]);
     assembly_set_part(&builder->assembly, PART_PROJECTION);
     int32_t d_out = rows_backward(builder, &roles, gradient, sublayer->values->tensor[VALUE_O],

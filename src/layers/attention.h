@@ -21,10 +21,10 @@ enum {
 
 extern const struct norm_names attention_norm;
 
-// Returns an attention op without operands. It has the shape of one forward or backward pass of the current layer.
+// Returns an attention op of this kind without operands, with the shape of the current layer on this rank.
 struct op attention_op(const struct builder *builder, enum op_kind kind, const char *role);
-// Return new tensors for queries, attention outputs, or keys and values of this many tokens. Gradients have the same
-// shapes.
+// Return new tensors for queries, attention outputs, or keys and values of this number of tokens. Their gradients have
+// the same shapes.
 int32_t attention_new_query(struct builder *builder, const char *name, int64_t tokens);
 int32_t attention_new_out(struct builder *builder, const char *name, int64_t tokens);
 int32_t attention_new_key_value(struct builder *builder, const char *name, int64_t tokens);
@@ -45,11 +45,11 @@ int32_t attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t 
 void context_attention(struct sublayer *sublayer);
 // Appends the gradients dq of VALUE_Q and dkv of VALUE_KV from the gradient of the attention output.
 void context_attention_backward(struct sublayer *sublayer, int32_t gradient, int32_t dq, int32_t dkv);
-// Groups of heads per token in a tensor of queries or attention outputs, and of keys and values.
+// Parts of a row: queries and attention outputs have one, keys and values two (all keys, then all values).
 enum { QUERY_PIECES = 1, KEY_VALUE_PIECES = 2 };
-// context_is_ulysses returns whether cp uses Ulysses. context_to_heads appends its all-to-all from [tokens, heads,
-// ...], this rank's positions, to [tokens * cp, heads / cp, ...], all positions. pieces: QUERY_PIECES or
-// KEY_VALUE_PIECES.
+// context_is_ulysses returns whether cp uses Ulysses. context_to_heads appends its all-to-all: from [tokens, heads,
+// ...] with this rank's positions to [tokens * cp, heads / cp, ...] with all positions. pieces: parts of a row of `in`,
+// QUERY_PIECES or KEY_VALUE_PIECES.
 bool    context_is_ulysses(const struct builder *builder);
 int32_t context_to_heads(struct builder *builder, const char *role, int32_t in, int64_t pieces);
 int64_t context_runs(const struct builder *builder);    // number of sequence chunks on this rank, two per sequence

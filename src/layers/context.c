@@ -170,7 +170,7 @@ static void ring_attention(struct sublayer *sublayer)
     int32_t         sum        = new_queries(builder, "attention sum", builder->tokens, builder->value_dim);
     int32_t         statistics = context_statistics(builder, context_runs(builder));
     for (int64_t distance = 0; distance < ranks; distance++) {
-        // The next block of keys and values arrives while attention works on this one.
+        // The next block of keys and values arrives while attention works on the current one.
         int32_t next = distance + 1 < ranks ? rotate(builder, "kv ring", MAKES_INPUT, keys) : -1;
         for (int64_t i = 0; i < HALVES * context_runs(builder); i++) {
             int64_t      run   = i / HALVES;
@@ -195,7 +195,7 @@ struct gradients {
     int32_t out, query, key_value;
 };
 
-// Adds the gradients of one block. The saved log-sum-exp covers the keys of every block, so the gradients of blocks
+// Adds the gradients from one visit. The saved log-sum-exp covers the keys of every block, so the gradients of blocks
 // simply add.
 static void backward(struct sublayer *sublayer, const struct visit *visit, int32_t keys,
                      const struct gradients *gradients)
@@ -365,7 +365,7 @@ static int32_t new_whole(struct builder *builder, const char *name)
     return attention_new_key_value(builder, name, builder->tokens * ranks_of(builder));
 }
 
-// Copies the chunks of the sequences from rank order (by_rank) to sequence order (by_position), or back.
+// Copies all ranks' chunks from rank order (by_rank) to sequence order (by_position), or back if !to_position.
 static void reorder(struct builder *builder, const char *role, int32_t by_rank, int32_t by_position, bool to_position)
 {
     int64_t runs = context_runs(builder), length = builder->tokens / runs;
@@ -396,7 +396,7 @@ static int32_t gather_keys(struct sublayer *sublayer)
     return ordered;
 }
 
-// Returns the number of keys from the start of the sequence to the end of a run (a chunk of it on this rank).
+// Returns the number of keys that a run (a chunk of a sequence on this rank) attends to: all up to its own end.
 static int64_t keys_of(const struct builder *builder, int64_t run)
 {
     return (own_chunk(builder, (int)(run % HALVES)) + 1) * (builder->sequence / HALVES);

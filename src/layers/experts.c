@@ -54,8 +54,8 @@ static int64_t linears_before_projections(const struct model_config *model)
     return MLP_LINEARS * (model->experts + (model->shared_ffn > 0));
 }
 
-// Counts one sublayer's parameters and FLOPs. `multiplied` leaves out the router's GEMM, as the FLOP conventions full
-// and causal do. `linears` counts the linears that can run in FP8, and includes all ranks' experts.
+// Counts one sublayer's parameters and FLOPs. `multiplied` leaves out the router's GEMM, like the FLOP conventions full
+// and causal. `linears` counts the linears that can run in FP8, including the experts of other ranks.
 static struct layer_count experts_count(const struct model_config *model)
 {
     int64_t width = model_expert_hidden(model), ffn = model_expert_ffn(model);
@@ -187,9 +187,9 @@ static struct expert_values *experts_of(const struct sublayer *sublayer)
     return sublayer->values->own;
 }
 
-// Returns the part of `slots` for the experts with this local index: one expert of every rank of the expert-parallel
-// group. In a dropless layer (routing.multiple > 0: row counts are rounded up to a multiple of it), the row counts
-// determine where the part starts (is_packed) and how many of its rows are in use.
+// Returns the part of `slots` for the experts with this local index, one expert on every rank of the expert-parallel
+// group. In a dropless layer (routing.multiple > 0: row counts are multiples of it), the row counts determine where the
+// part starts (is_packed) and how many of its rows are in use.
 static int32_t slots_of(const struct sublayer *sublayer, int32_t slots, int64_t expert)
 {
     struct builder *builder = sublayer->builder;
@@ -239,8 +239,8 @@ static int32_t send_rows(const struct sublayer *sublayer, const char *role, int3
     return out;
 }
 
-// Returns the tensor that an expert writes its output to: the slots themselves if the expert-parallel group has one
-// rank, else -1, which means a new tensor.
+// Returns the tensor for an expert's output. If the expert-parallel group has one rank, this is the expert's part of
+// the slots, since nothing is sent. Otherwise it is -1, which means a new tensor.
 static int32_t output_tensor(const struct builder *builder, int32_t slots)
 {
     return has_peers(builder) ? -1 : slots;
@@ -519,7 +519,7 @@ static int32_t dispatch_backward(struct sublayer *sublayer, int32_t d_in)
     return d_in;
 }
 
-// Modules whose recompute repeats an op (layer_kind.h)
+// Masks of the option recompute_modules: naming one of these modules recomputes the op (forward_step.modules).
 enum {
     SHARED     = 1u << MODULE_EXPERTS | 1u << MODULE_SHARED_EXPERTS,
     ACTIVATION = 1u << MODULE_EXPERTS | 1u << MODULE_EXPERT_ACTIVATION

@@ -6,14 +6,14 @@
 
 enum {
     WEIGHT_ROUTER = WEIGHT_OWN,
-    WEIGHT_EXPERTS,       // fc1 of the first local expert, followed by its fc2, fc1 of the next, ...
+    WEIGHT_EXPERTS,       // fc1 of the first local expert; then its fc2, fc1 of the second, ...
     WEIGHT_SHARED_FC1,    // fc1 of the shared experts; -1: none
     WEIGHT_SHARED_FC2,
     WEIGHT_DOWN,
     WEIGHT_UP,    // WEIGHT_DOWN, WEIGHT_UP: projections to and from expert_hidden; -1: none
 };
 enum {
-    // Router logits [rows, experts]; with capacity_scope = sequence, also of the other ranks' rows of these sequences.
+    // Router logits [rows, experts]; with capacity_scope = sequence, also of other ranks' rows of the same sequences.
     VALUE_LOGITS = VALUE_OWN,
     VALUE_CHOICES,    // VALUE_CHOICES to VALUE_COUNTS: outputs of the routing op, OP_ROUTE_FORWARD
     VALUE_SLOTS,
@@ -64,6 +64,6 @@ void experts_fill_slots(struct sublayer *sublayer, const char *role, int32_t in,
 void experts_sum_choices(struct sublayer *sublayer, const char *role, int32_t slots, int32_t gates, int32_t out,
                          bool adds);
 // Returns the gradient of the gates: for each expert that a token chooses, the dot product of the token's row and slot.
-// `scaled` receives the rows times their gates, in slots (-1: not needed).
+// `scaled` receives the rows times their gates, in the order of slots (-1: not needed).
 int32_t experts_gate_gradients(struct sublayer *sublayer, const char *role, int32_t rows, int32_t slots,
                                int32_t scaled);

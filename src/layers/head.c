@@ -69,8 +69,8 @@ static int32_t gather_over_tensor(struct builder *builder, const char *role, int
     return all;
 }
 
-// All-gathers three statistics of each token's logits over tp, because each rank has a shard of the vocabulary. Returns
-// them as [tp, tokens, 3], or -1 if tp = 1.
+// All-gathers three statistics of each token over tp, since each rank has a shard of the vocabulary: largest logit, sum
+// of exponentials, and the target's logit. Returns them as [tp, tokens, 3], or -1 if tp = 1.
 static int32_t gather_statistics(struct builder *builder, int32_t targets, int32_t logits)
 {
     struct plan *plan  = builder->plan;
@@ -136,8 +136,8 @@ static void append_loss_of_rows(struct sublayer *sublayer)
     append_loss(builder, values[VALUE_LOGITS]);
 }
 
-// If the table is the last stage's copy of the embedding's unit, that unit also has a position table. The head does not
-// use it, so its gradient on this stage is zero.
+// Clears the gradient of learned positions on the last stage, if that stage has a copy of the embedding's FSDP unit.
+// The unit contains the position table, but the head does not use it.
 static void clear_positions(struct builder *builder, int32_t table)
 {
     struct plan *plan      = builder->plan;

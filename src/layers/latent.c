@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Defines the layer kind of latent attention (MLA). Down projections, replicated over tp, compress queries, keys and
-// values of this rank's part of the residual stream. These latents are normalised, all-gathered over tp, and projected
-// up to this rank's heads. All heads share one rotated key part, which is computed with the compressed keys and values.
-// Core attention is in attention.c. tokens: tokens of a microbatch on this rank; shard_tokens: its tokens in the
-// residual stream, tokens / tp with sequence parallelism.
+// values of this rank's part of the residual stream. The compressed tensors (latents) are normalised, all-gathered over
+// tp, and projected up to this rank's heads. All heads share one rotated key part, which is computed with the
+// compressed keys and values. Core attention is in attention.c. tokens: tokens of a microbatch on this rank;
+// shard_tokens: its tokens in the residual stream, tokens / tp with sequence parallelism.
 #include <inttypes.h>
 
 #include "gswbench/layer_kind.h"

@@ -44,7 +44,7 @@ static const struct exported exported_gated_norm = {"model.layers.%d.mixer.norm.
 static const struct exported exported_out        = {"model.layers.%d.mixer.out_proj.weight", 63};
 
 // Mamba-2 draws convolution filters uniformly from -1/2 to 1/2, dt from 0.001 to 0.1 (its logarithm uniformly), and the
-// decay rate a uniformly from 1 to 16. This program draws only normal numbers, so it draws the filters, the inverse
+// decay rate a uniformly from 1 to 16. gswbench draws only normal numbers. So it draws the filters, the inverse
 // softplus of dt, and the logarithm of a, from normal distributions with about the same mean and deviation.
 static const float filter_deviation = 0.29f, step_mean = -4.6f, step_deviation = 1.3f, decay_mean = 2.0f,
                    decay_deviation = 0.7f;

@@ -146,7 +146,7 @@ int32_t rows_backward(struct builder *builder, const struct rows_roles *roles, i
 int32_t mlp_backward(struct builder *builder, const struct mlp *mlp, int32_t gradient)
 {
     const struct mlp_roles *roles = mlp->roles;
-    // no weight before fc2 is trained
+    // Whether no weight before fc2 is trained.
     bool is_first_trained = mlp->is_first_trained && !adapter_exists(builder, mlp->fc1_weight);
 
     assembly_set_part(&builder->assembly, roles->part_fc2);

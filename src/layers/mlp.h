@@ -11,11 +11,11 @@ struct mlp_names {
     struct exported gate, up, down;
     struct exported gate_bias, up_bias, down_bias;
 
-    // Adapters of fc1 and fc2. Without a gate, the first B of in_adapter is not used.
+    // Adapters of fc1 and fc2. In models without a gate, in_adapter.b[0] (the gate's matrix B) is not used.
     struct adapter_names in_adapter, out_adapter;
 };
 
-// Describes the weights of an MLP, or of an expert if expert >= 0: fc1 (gate and up together) and fc2.
+// Describes the weights of an MLP (expert = -1) or of an expert: fc1 (gate and up together) and fc2.
 struct mlp_weights {
     const struct mlp_names *as;
     int64_t                 hidden, ffn, expert;

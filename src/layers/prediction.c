@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Defines the layer kind of the first sublayer of an MTP module. It normalises two inputs: the output of the previous
-// module (or of the last layer), and the embedding of the token that the previous module predicts. It concatenates both
-// and projects them to the hidden size; the module then predicts the next token. The projection is replicated over tp,
-// and each rank applies it to its part of the residual stream: shard_tokens rows, tokens / tp with sequence
-// parallelism.
+// module (or of the last layer), and the embedding of the token that the previous module (or the head) predicts. It
+// concatenates both and projects them to the hidden size. The projection is replicated over tp, and each rank applies
+// it to its part of the residual stream: shard_tokens rows, tokens / tp with sequence parallelism.
 #include "embedding.h"
 
 #include "gswbench/layer_kind.h"

@@ -8,10 +8,10 @@
 #include "gswbench/linear.h"
 #include "gswbench/number.h"
 
-// FP8 GEMMs need row counts that are multiples of LOW_PRECISION_ROWS; with MXFP8 and NVFP4, of SCALING_BLOCK.
+// FP8 GEMMs need a multiple of LOW_PRECISION_ROWS rows; MXFP8 and NVFP4 GEMMs need a multiple of SCALING_BLOCK.
 enum { LOW_PRECISION_ROWS = 16 };
 
-// Returns the mean number of rows that choose an expert, times `factor`.
+// Returns the mean number of rows per expert times `factor`, rounded up.
 static int64_t share_of_choices(const struct model_config *model, int64_t rows, double factor)
 {
     return (int64_t)ceil((double)(rows * model->top_k) * factor / (double)model->experts);
@@ -132,8 +132,8 @@ static struct row_count row_count_of(const struct builder *builder, int32_t read
                               .maximum  = shape->owners * number_round_up(shape->rows, shape->multiple)};
 }
 
-// Appends the op with which the host reads the token counts. Recompute uses the counts of the forward pass and has no
-// such op.
+// Appends the op with which the host reads the token counts. Recompute has no such op: it uses the counts of the
+// forward pass.
 int32_t experts_append_row_counts(struct sublayer *sublayer)
 {
     struct builder               *builder = sublayer->builder;
@@ -158,7 +158,7 @@ int32_t experts_append_row_counts(struct sublayer *sublayer)
     return first;
 }
 
-// In recompute, OP_ROUTE_FORWARD adds no routing statistics, because the forward pass has already counted the rows.
+// Appends OP_ROUTE_FORWARD. In recompute it adds no routing statistics, since the forward pass has counted the rows.
 void experts_append_route(struct sublayer *sublayer)
 {
     struct builder             *builder = sublayer->builder;
@@ -185,7 +185,7 @@ void experts_append_route(struct sublayer *sublayer)
         sublayer->values->tensor[made[i].value] = tensor;
     }
     int64_t place = block_place(&builder->plan->model, builder->assembly.tag.layer);
-    int64_t layer = builder->blocks[place].expert_layer, width = shape->experts + 2;    // of plan->routing
+    int64_t layer = builder->blocks[place].expert_layer, width = shape->experts + 2;    // width: row of plan->routing
     if (builder->assembly.tag.phase != PHASE_RECOMPUTE) {
         op.accumulates = true;
         assembly_operand(&op, ROUTE_STATISTICS, ACCESS_UPDATE,
