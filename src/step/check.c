@@ -74,7 +74,7 @@ noreturn static void end_job(const struct check *check, const struct queued_op *
           source >= 0 ? ", having read one in " : "", source >= 0 ? read : "");
 }
 
-// Waits for the op. If the op wrote a NaN or an infinity, ends the job or records the finding.
+// Waits for the op. If it wrote a NaN or an infinity, records the finding or, without check->finding, ends the job.
 static void check_op(struct streams *streams, const struct queued_op *queued, void *state)
 {
     const struct check *check = state;

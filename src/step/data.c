@@ -14,15 +14,15 @@
 #include "gswbench/fatal.h"
 #include "gswbench/fp4.h"
 
-// Numbers of the random streams of data. Those of weights have lower numbers (src/build/weights.c).
+// Numbers of the random streams of data. Weights have streams with lower numbers (src/build/weights.c).
 static const uint64_t token_stream      = UINT64_MAX;
 static const uint64_t transition_stream = UINT64_MAX - 1;
 static const uint64_t rounding_stream   = UINT64_MAX - 3;
 
 enum { MARKOV_ALPHABET = 256, MARKOV_SUCCESSORS = 4, MARKOV_EIGHTHS = 8 };
 
-// Markov data has only the tokens 0 .. alphabet - 1. Each has four possible successors, one from each quarter of them,
-// with probabilities 1/2, 1/4, 1/8 and 1/8. The successors differ, so the entropy is exactly 1.75 bits per token.
+// Markov data has only the tokens 0 .. alphabet - 1. Each token has four possible successors, one from each quarter of
+// the alphabet, with probabilities 1/2, 1/4, 1/8 and 1/8. These differ, so the entropy is exactly 1.75 bits per token.
 static int32_t markov_successor(uint64_t key, int64_t alphabet, int32_t token, int successor)
 {
     int64_t begin = successor * alphabet / MARKOV_SUCCESSORS;
@@ -176,8 +176,8 @@ static void round_to_bf16(float *values, int64_t count)
     }
 }
 
-// Draws elements [begin, end) of this rank's shard. Whole rows are contiguous in the full tensor and drawn in one
-// piece; a shard of columns is drawn row by row.
+// Draws elements [begin, end) of this rank's shard. A shard of whole rows is contiguous in the full tensor and drawn in
+// one piece; a shard of columns is drawn row by row.
 static void part_values(const struct weight_part *part, uint64_t seed, int64_t begin, int64_t end, float *values)
 {
     bool    is_whole = part->local_columns == part->columns;

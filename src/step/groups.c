@@ -92,8 +92,8 @@ static struct comm_group **group_of(const struct step *step, struct seat seat)
     return &step->groups[seat.stream * step->plan->group_count + seat.group];
 }
 
-// Returns the maximum number of SMs that an op of this communicator takes. The list has one entry for the communicator,
-// or one per neighbour if its stream is a pipeline stream.
+// Returns the maximum number of SMs that an op of this communicator takes. `connections` has one entry for the
+// communicator, or one per neighbour if its stream is a pipeline stream.
 static int processors_of(const struct plan_connections *connections, struct seat seat)
 {
     int maximum = 1;
@@ -137,8 +137,8 @@ static void use(const struct step *step, struct seat seat, const struct op *op, 
     step->streams.device_streams->synchronize(step->backend, seat.stream);
 }
 
-// Runs an all-to-all with separate sizes per peer, which are all equal here. The all-to-alls of dropless experts have
-// separate sizes, for which the library runs other code that may need other connections.
+// Runs an all-to-all through the code for separate sizes per peer, with equal sizes. The all-to-alls of dropless
+// experts use this code of the library, which may need other connections.
 static void use_parts(const struct step *step, struct seat seat, const struct op *op, const struct buffer buffers[2])
 {
     int64_t   size  = step->plan->groups[seat.group].size;

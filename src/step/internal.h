@@ -29,8 +29,8 @@ struct queued_op {
     atomic_int            *shown;       // receives `number` when the op starts, for the watchdog
     void                  *event;       // recorded on the device after the op, if another stream waits for it
     int32_t                number;      // index of the op in the plan, plus 1
-    // Row count (number of rows of an expert, known only in the step) that sizes the op, or the first one that the op
-    // reads; NULL: fixed size.
+    // Number of rows of an expert, known only in the step: the one that sizes the op or, if the op reads row counts,
+    // the first that it reads. NULL: fixed size.
     const struct row_count *row_count;
     int16_t                 wait_count;
     bool                    is_awaited;    // another stream waits for the op, so its completion is published
@@ -66,11 +66,11 @@ struct queue {
 };
 
 // Hooks around each op of a run, on the thread that runs the op; NULL: none. Observers nest in the order of enum
-// observer_place: the first observer's hooks run first before an op, and last after it.
+// observer_place: the hooks of the first observer run first before an op, and last after it.
 struct op_hooks {
     void (*before_step)(struct step *step, void *state);
     void (*before_waits)(struct streams *streams, const struct queued_op *queued, void *state);
-    // Called after the op's waits. Returns false to run neither the op nor the hooks of later observers.
+    // Called after the op's waits. false: skips the op, its own `after`, and `before` and `after` of later observers.
     bool (*before)(struct streams *streams, const struct queued_op *queued, void *state);
     void (*after)(struct streams *streams, const struct queued_op *queued, void *state);
     // Called after the op and after the record of its event, for which other streams wait.
@@ -120,7 +120,7 @@ void streams_run(struct streams *streams);
 void streams_close(struct streams *streams);
 
 // queued_op_run runs one op, or enqueues it with its events. Its dependencies must have run or be enqueued.
-// queued_op_communication ignores dependencies, and queued_op_run_alone waits for the op.
+// queued_op_communication ignores dependencies, and queued_op_run_alone waits until the op has ended.
 void queued_op_run(struct streams *streams, const struct queued_op *queued);
 void queued_op_communication(struct streams *streams, const struct queued_op *queued);
 void queued_op_run_alone(struct step *step, const struct queued_op *queued);
@@ -157,7 +157,7 @@ void issue_close(struct issue *issue);
 // State of the check of each op's output for NaN and infinity (check.c).
 struct check {
     const struct plan   *plan;
-    int64_t              step;
+    int64_t              step;       // index of the current step
     struct step_finding *finding;    // where to record the first finding; NULL: end the job
 };
 
@@ -224,12 +224,12 @@ void storages_close(struct step *step);
 void storages_clear(struct step *step);
 struct budget_extra {
     int64_t scratch;        // bytes that the backend reserves
-    int64_t connections;    // bytes already taken by the communication library, for the error message
+    int64_t connections;    // bytes that the communication library has taken, for the error message
 };
 status budget_check(const struct plan *plan, struct backend *backend, struct comm *comm,
                     const struct budget_extra *extra);
 
-// State of the row counts that are known only in the step, such as the tokens of an expert (row_counts.c). NULL: the
+// State of the row counts that are known only in the step: the numbers of tokens of experts (row_counts.c). NULL: the
 // plan has no such row counts.
 struct row_counts *row_counts_open(const struct plan *plan, struct backend *backend);
 void               row_counts_close(struct row_counts *row_counts);
@@ -255,8 +255,8 @@ bool row_counts_apply(const struct streams *streams, const struct queued_op *que
 // Zeroes the weight gradient of an expert that received no rows.
 void row_counts_clear(const struct streams *streams, const struct known_rows *now);
 
-// Moves operands whose start depends on row counts to the worst alignment that a step can give them, so that the
-// backend chooses kernels that also run with that alignment.
+// Shifts the addresses of operands whose start depends on row counts to the worst alignment that they can have in a
+// step, so that the backend chooses kernels that also run with that alignment.
 void row_counts_align(const struct plan *plan, const struct op *op, struct buffer buffers[OP_OPERANDS]);
 
 // The stalls functions measure how long a device's compute stream waits for other streams (trace.c). The compute time

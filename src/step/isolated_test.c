@@ -5,11 +5,11 @@
 
 #include "gswbench/format.h"
 
-enum { SMALL_GROUP = 64, SPARSE = 8, POISON = 7, PIECE = 1 << 22 };    // PIECE: elements per copy
+enum { SMALL_GROUP = 64, SPARSE = 8, POISON = 7, PIECE = 1 << 22 };    // POISON fills outputs; PIECE: elements per copy
 
 // Returns the value that every element of a rank's input has: 1 to 3. In sums over more than SMALL_GROUP ranks, every
-// 8th rank has 1 and the others 0, because bf16 is exact only up to 256. All elements are equal, since several ops may
-// read the same memory at once.
+// 8th rank has 1 and the others 0, because bf16 represents all integers only up to 256. All elements are equal, since
+// several ops may read the same memory at once.
 static int value_of(const struct op *op, int64_t rank, int64_t size)
 {
     bool adds = op->kind == OP_ALL_REDUCE || op->kind == OP_REDUCE_SCATTER;

@@ -59,7 +59,7 @@ static void find_buffers(const struct step *step, const struct op *op, struct bu
     }
 }
 
-// Sets the algorithm that step_prepare chose for the op and the alignment of its buffers. If the backend has no choice
+// Sets the algorithm that step_prepare chose for this op with buffers of this alignment. If the backend has no choice
 // of algorithms for the op, sets the function of the op's kind.
 static void take_prepared(const struct step *step, struct queued_op *queued)
 {
@@ -186,8 +186,8 @@ static bool use_same_kernels(const struct queued_op *one, const struct queued_op
     return same;
 }
 
-// Returns whether the op is a compute op and uses other kernels than the ops that have run. run: [count], their
-// indices.
+// Returns whether the op is a compute op with other kernels than the ops that have run. run: [count], indices of those
+// ops.
 static bool is_new(const struct step *step, const struct queued_op *queued, const int32_t *run, int32_t count)
 {
     bool is_distinct = queued->group == NULL;

@@ -37,7 +37,7 @@ static void execute_planned(struct streams *streams, const struct queued_op *que
 
 static bool is_weight_gradient(const struct op *op)
 {
-    return (op->kind == OP_GEMM && op->shape.gemm.k == 0) || op->kind == OP_COLUMN_SUM;
+    return (op->kind == OP_GEMM && op->shape.gemm.k == 0) || op->kind == OP_COLUMN_SUM;    // both sum over rows
 }
 
 // Runs an op with the row count that the step has read. A collective without rows on this rank still runs, because

@@ -107,7 +107,7 @@ static void check_count(const struct row_counts *row_counts, const struct queued
     if (rows >= 0 && rows <= maximum && rows % shape->multiple == 0) {
         return;
     }
-    if (!is_own) {    // waits, so that the rank with damaged counts reports them first
+    if (!is_own) {    // wait: the rank with the damaged counts should report them first
         nanosleep(&(struct timespec){.tv_nsec = 300000000}, NULL);
     }
     DAMAGE("%.80s: %" PRId64 " rows %s owner %" PRId64 " of experts: at most %" PRId64 ", in multiples of %" PRId64,
@@ -116,7 +116,7 @@ static void check_count(const struct row_counts *row_counts, const struct queued
 }
 
 // Records the row count with this index, which belongs to one local expert. numbers: [owners][local experts], from this
-// expert on. *begin: first row of the expert; is advanced to the next expert, whose rows follow.
+// expert on. *begin: first row of the expert; is advanced by its rows to the next expert.
 static void note(const struct row_counts *row_counts, const struct queued_op *queued, int32_t index,
                  const int32_t *numbers, bool is_own, int64_t *begin)
 {

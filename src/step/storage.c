@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Allocates the step's memory pools (enum storage) after checking that every rank's plan fits. The communicator
-// allocates the pools that communication ops use, if it can; otherwise the backend does.
+// Allocates the step's storages (enum storage) after checking that every rank's plan fits in memory. If the
+// communicator can allocate memory, it allocates the storages that communication ops use, and the backend the others.
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,8 +60,8 @@ void storages_clear(struct step *step)
     }
 }
 
-// The bytes that a rank needs, and the bytes available in the memory that it uses. node and device identify this
-// memory, which several ranks can share.
+// The bytes that a rank needs, and the bytes available in its memory. node and device identify this memory, which
+// several ranks can share.
 struct budget {
     int64_t needed, available;
     int64_t node;

@@ -17,8 +17,8 @@ static enum format format_of(const struct plan *plan, const struct plan_unit *un
     return plan->tensors[unit->weight].format;
 }
 
-// Quantizes a weight into `codes`. Writes its scales, and its transposed copy if it has one, to the memory of the step.
-// Rounds `values` to BF16 in place.
+// Quantizes a weight into `codes`, after rounding `values` to BF16 in place. Writes the scales of the weight, and its
+// transposed copy if it has one, to the memory of the step.
 static void quantize(struct step *step, const struct plan *plan, const struct weight *weight, struct backend *host,
                      float *values, struct buffer codes)
 {

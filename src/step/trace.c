@@ -15,7 +15,7 @@ struct event_pair {
 struct trace {
     struct op_time                *times;       // [ops]
     double                         origin;      // start of the step on the host's clock
-    const struct backend_activity *activity;    // NULL: ops are timed by events or the host's clock, not by CUPTI
+    const struct backend_activity *activity;    // CUPTI; NULL: ops are timed by events or the host's clock
     struct event_pair             *events;      // [ops]: events around each op; NULL: the op is timed without events
 };
 
@@ -172,8 +172,8 @@ static status check_spans(const struct backend_span *spans, int32_t count)
     return fail_as(EXIT_LAUNCH, "CUPTI recorded nothing in the traced step: set trace.source = events");
 }
 
-// Extends the time of an op that is staged through host memory by the communication on the host, since the device
-// records only the copies.
+// Extends the span of an op that is staged through host memory by its communication on the host (`carried`), since the
+// device records only the copies.
 static void add_carried(struct backend_span *span, const struct op_time *carried)
 {
     if (carried->end > 0) {
