@@ -99,7 +99,7 @@ status environment_open(struct rank_environment *environment, const struct confi
     TRY(environment_connect(&environment->nccl, comm, &environment->backend, run, environment->devices.sharers));
     environment->comm = environment->nccl.ops != NULL ? &environment->nccl : comm;
     if (!environment->comm->ops->is_enqueued && !environment->comm->is_threaded && comm->topology.ranks > 1) {
-        // Without stream-ordered collectives, each stream has a thread that communicates.
+        // Without stream-ordered collectives, each stream has a thread that calls the communicator.
         own = fail_as(EXIT_LAUNCH,
                       "%s does not support MPI_THREAD_MULTIPLE, which communicator %s needs: use a build that does",
                       environment->comm->library, environment->comm->ops->name);

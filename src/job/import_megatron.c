@@ -141,7 +141,7 @@ static void derive_sharding(struct reader *reader)
     }
 }
 
-// Sets the layers of Megatron's pipeline stages.
+// Sets how layers are assigned to pipeline chunks: vp, and whether embedding and loss count as layers.
 static status derive_stages(struct reader *reader)
 {
     int64_t per_chunk    = reader_number(reader, "num_layers_per_virtual_pipeline_stage", 0);

@@ -18,8 +18,8 @@ bool state_is_lasting(const struct plan *plan, int32_t tensor)
     return plan->tensors[tensor].whole == tensor && storage != STORAGE_INPUT && storage != STORAGE_ACTIVATION;
 }
 
-// Copies the state that state_restore restores to validation->small, or back. Without validation->small it copies
-// nothing. Returns the size of this state in bytes.
+// Copies to validation->small the state that state_restore restores, or (is_back) copies it back from there. Copies
+// nothing if validation->small is NULL. Returns the size of this state in bytes.
 static int64_t copy_small(const struct validation *validation, bool is_back)
 {
     const struct plan *plan  = validation->setup.plan;

@@ -206,10 +206,10 @@ struct suspect {
     bool    has_skipped;       // it has skipped a message
 };
 
-// Returns whether the first rank is more likely to be the cause than the second: it waits for no rank, but the second
-// does. Of two such ranks, the one that is further behind is the cause: the host of a waiting rank enqueues ops until
-// its queue is full, so it is ahead of the rank that hangs. If all ranks wait in a cycle, one of them has skipped a
-// communication op, so the most advanced rank is the cause: the one with the highest op index, if ranks have the same
+// Returns whether the first rank is more likely to be the cause than the second. The cause is a rank that others wait
+// for and that waits for none. Of two such ranks it is the one further behind: the host of a waiting rank enqueues ops
+// until its queue is full, so it is ahead of the rank that hangs. If all ranks wait in a cycle, one of them has skipped
+// a communication op, so the most advanced rank is the cause: the one with the highest op index, if ranks have the same
 // ops.
 static bool is_worse(const struct slot *first, const struct suspect *first_suspect, const struct slot *second,
                      const struct suspect *second_suspect)
