@@ -65,7 +65,7 @@ struct attention_merge_args {
 };
 KERNEL_FUNCTION int kernel_attention_merge(const struct attention_merge_args *args, const struct kernel_target *target);
 
-// Attention sinks: each head has a learned score that is added to its softmax denominator and has no value vector.
+// Attention sinks: each head has a learned score that joins its softmax like the score of a key without a value vector.
 // Memory-bound: forward reads and writes the attention output; backward reads the output and its gradient.
 struct sink_args {
     const void *sinks;         // [heads]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Defines tile sizes, addresses, copies and masks of the attention kernels. A warp owns rows of one operand (queries or
 // keys) and keeps their accumulators in registers. It iterates over tiles of the other operand, and the next tile is
-// copied to shared memory during the computation. A warp owns 32 rows, or 16 if heads have more than 128 elements,
+// copied to shared memory during the computation. A warp owns 32 rows, or 16 if heads are padded to 256 elements,
 // because accumulators for 32 such rows would not fit in registers.
 #pragma once
 
@@ -350,8 +350,8 @@ __device__ inline bool advance(walk &at, int64_t queries, int64_t sequence)
     return at.heads > 0;
 }
 
-// Returns 1 + the index of the last query that sees any key of a block of keys. key: end of the block. The result is at
-// least begin + 1, because key_kernel visits at least one tile of each head.
+// Returns 1 + the index of the last query that sees a key before `key`, the end of a block of keys. begin: the first
+// query that key_kernel visits. The result is at least begin + 1, because it visits at least one tile of each head.
 template <bool has_window>
 __device__ inline int64_t last_reader(const attention_kernel_shape &shape, int64_t key, int64_t begin)
 {

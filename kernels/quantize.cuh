@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Quantizes a matrix x to FP8:
 //
-//   out = fp8(scale x), transposed = fp8(scale x)^T, scale = largest FP8 value / amax
+//   out = fp8(scale x), transposed = fp8(scale x)^T, scale = largest FP8 value / amax (MX: rounded down to 2^n)
 //
 // A scale belongs to the whole tensor or to a scaling block (1 x 128, 128 x 128, or MX: 1 x 32). A thread block handles
 // a 128 x 128 tile of x at a time, and each of its 256 threads a patch of 8 x 8 elements. The transposed copy goes

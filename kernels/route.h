@@ -8,8 +8,8 @@
 #include "launch.h"
 
 // The MoE router computes for each token the top-k experts, their gates and the choices that exceed capacity. Backward
-// computes the gradient of the logits. Bound by launch latency, because a token has only a few numbers. The thread
-// block of an expert reads all choices of a sequence once.
+// computes the gradient of the logits. Bound by latency, not by memory: a token has only a few numbers, and the thread
+// block of an expert loops over all choices of a sequence.
 
 // Maximum number of experts and of expert groups. Each lane of a warp has a 32-bit mask of its experts and the score of
 // one group.
