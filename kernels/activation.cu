@@ -182,7 +182,7 @@ template <enum activation_function function> struct differentiated_source {
 };
 
 // Computes d gate and d up together for the FP8 quantization kernel, so that gate, up and the output gradient are read
-// once instead of twice. The row length must be a multiple of the tile width, 128.
+// once instead of twice. args.columns, the columns of d gate and of d up, must be a multiple of the tile width, 128.
 template <enum activation_function function> struct paired_source {
     struct activation_backward_args args;
     static constexpr int            parts = 2, operands = 3, together = width / 4;

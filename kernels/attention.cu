@@ -9,8 +9,8 @@
 
 namespace
 {
-// Online softmax state of the two query rows that a thread holds: the maximum score so far, and the sum of the
-// exponentials relative to this maximum.
+// Online softmax state of two query rows: the maximum score so far, and the sum of the exponentials relative to it.
+// Four threads hold a row. They share its maximum, and each sums only its own scores.
 struct row_pair {
     float largest[2], sum[2];
 };

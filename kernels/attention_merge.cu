@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Combines the attention results a and b of the same queries over different keys:
+// Combines the outputs O and log-sum-exps lse of the attention of the same queries over two sets of keys, a and b:
 //
 //   lse = log(exp(lse_a) + exp(lse_b)), O = exp(lse_a - lse) O_a + exp(lse_b - lse) O_b
 //

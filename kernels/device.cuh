@@ -142,8 +142,8 @@ __device__ inline void check_index(int64_t index, int64_t bound)
 #define CHECK_INDEX(index, bound) ((void)0)
 #endif
 
-// LAUNCH_WIDTH (8) adjacent elements in registers, as they are in memory. A kernel fetches several packets before it
-// unpacks the first, so that their loads are in flight together.
+// LAUNCH_WIDTH (8) adjacent elements in registers, in the format that they have in memory. A kernel fetches several
+// packets before it unpacks the first, so that their loads are in flight together.
 template <typename T> struct packet {
     uint4 word[LAUNCH_WIDTH * sizeof(T) / sizeof(uint4)];
 };
@@ -282,7 +282,7 @@ static __device__ inline void store_sum(T *to, float (&values)[LAUNCH_WIDTH], in
     store<is_wide>(to, values, count);
 }
 
-// Return the number of this thread or warp in the grid, and the number of threads or warps of the grid.
+// Return the index of this thread or warp in the grid, and the number of threads or warps of the grid.
 static __device__ inline int64_t own_thread()
 {
     return (int64_t)blockIdx.x * blockDim.x + threadIdx.x;
@@ -300,7 +300,7 @@ static __device__ inline int64_t all_warps()
     return all_threads() / LAUNCH_WARP;
 }
 
-// Prefetches this number of bytes, a multiple of 16, into the L2 cache.
+// Prefetches to the L2 cache; does nothing before compute capability 9.0. Address and size are multiples of 16 bytes.
 static __device__ inline void fetch_ahead(const void *from, int64_t bytes)
 {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

@@ -79,8 +79,8 @@ static __device__ inline const bf16 *lane_of_right(const bf16 *tile, int pitch)
     return tile + (lane % 8 + lane / 16 * 8) * pitch + lane / 8 % 2 * 8;
 }
 
-// Computes c [16 sides, 8 columns] += a b^T. a [16 sides, 16 steps] and b [8 columns, 16 steps] are tiles in shared
-// memory.
+// Computes c [16 * sides, 8 * columns] += a b^T. a [16 * sides, 16 * steps] and b [8 * columns, 16 * steps] are tiles
+// in shared memory.
 template <int sides, int columns, int steps, int pitch>
 static __device__ inline void multiply_rows(float (&c)[sides][columns][4], const bf16 *a, const bf16 *b)
 {
@@ -104,8 +104,8 @@ static __device__ inline void multiply_rows(float (&c)[sides][columns][4], const
     }
 }
 
-// Computes c [16 sides, 8 columns] += a b. b is a tile in shared memory. load(left, step) provides the 16 columns of a
-// that are multiplied with the 16 rows of b in this step.
+// Computes c [16 * sides, 8 * columns] += a b. b [16 * steps, 8 * columns] is a tile in shared memory. A step
+// multiplies 16 columns of a, which load(left, step) provides, with 16 rows of b.
 template <int sides, int columns, int steps, int pitch, typename Load>
 static __device__ inline void multiply_along(float (&c)[sides][columns][4], const bf16 *b, Load load)
 {
@@ -126,7 +126,7 @@ static __device__ inline void multiply_along(float (&c)[sides][columns][4], cons
     }
 }
 
-// Computes c += a b with a [16 sides, 8 inner] in registers: an mma result, rounded to bf16.
+// Computes c += a b with a [16 * sides, 8 * inner] in registers: an mma result, rounded to bf16.
 template <int sides, int columns, int inner, int pitch>
 static __device__ inline void multiply_result(float (&c)[sides][columns][4], const uint32_t (&a)[sides][inner][2],
                                               const bf16 *b)
@@ -142,7 +142,7 @@ static __device__ inline void multiply_result(float (&c)[sides][columns][4], con
     });
 }
 
-// Computes c += a b with a [16 sides, 16 steps] in shared memory.
+// Computes c += a b with a [16 * sides, 16 * steps] in shared memory.
 template <int sides, int columns, int steps, int a_pitch, int pitch>
 static __device__ inline void multiply_stored(float (&c)[sides][columns][4], const bf16 *a, const bf16 *b)
 {

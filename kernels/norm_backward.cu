@@ -7,7 +7,7 @@
 //
 // One thread block handles one row at a time. The weight gradient is summed in two stages: each block sums over its
 // rows, in registers or shared memory; then the partial sums of the blocks are added in order. If the shared memory is
-// too small for the sums of both gradients, the bias gradient is computed like that of a linear layer.
+// too small for the sums of both gradients, kernel_column_sum computes the bias gradient.
 #include "elements.h"
 #include "norm.cuh"
 #include "sum_parts.cuh"

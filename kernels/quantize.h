@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Quantizes a matrix to FP8: row-wise, column-wise (transposed), or both.
 //
-// Memory-bound. To write both copies of a bf16 matrix moves 4 bytes per element, if scales are given or belong to
-// scaling blocks. If one scale depends on all values, they are read twice: 6 bytes, or 4 if the op before has computed
-// the amax. A norm or activation that writes FP8 directly (norm.h, activation.h) adds only its own reads to the 2 bytes
-// written.
+// Memory-bound. Writing both copies of a bf16 matrix moves 4 bytes per element if the scale is given or each scaling
+// block has a scale. A scale that depends on all elements needs a first pass that reads them, so 6 bytes, unless the op
+// before has computed the amax. A norm or activation that writes FP8 itself (norm.h, activation.h) adds only its own
+// reads to the 2 bytes written.
 #pragma once
 
 #include "gswbench/fp8.h"
@@ -37,7 +37,7 @@ struct quantize_nv_args {
 KERNEL_FUNCTION int kernel_quantize_nv(const struct quantize_nv_args *args, const struct kernel_target *target);
 
 // Computes alpha and beta of an NVFP4 GEMM: out[0] = scale * one * other, out[1] = keep. one and other: inverse
-// per-tensor scales of the operands. They are computed during the step, so alpha and beta must be in device memory.
+// per-tensor scales of the operands, which are known only during the step. So alpha and beta are in device memory.
 struct factors_args {
     const float *one, *other;    // [1]; NULL: 1
     float       *out;            // [2]

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: MIT
-// Computes the gradient of the router logits, one warp per row.
-#include "route.h"
-#include "route_scores.cuh"
-
-namespace
-{
-// The gradient of a logit is the sum of the terms below, with auxiliary scale a, probabilities p, args.counts c
-// (constants), gates g, their gradients h, and the sum s of the gates:
+// Computes the gradient of a router logit: the sum of the terms below, times 1 - score if scores are sigmoids. a is the
+// auxiliary scale, p are probabilities, c args.counts (constants), g gates, h their gradients, s the sum of the gates.
 //
 //   a p_e (c_e - sum(p c))                 every expert e: auxiliary loss
 //   g_j (h_j - sum(g h) / s)               chosen expert j, if gates are normalised
 //   g_j h_j                                chosen expert j, if gates are not normalised
 //   -p_e sum(g h)                          every expert e, if softmax gates are not normalised
 //
-// With sigmoid scores the sum is multiplied by 1 - score.
+// One warp handles one row.
+#include "route.h"
+#include "route_scores.cuh"
+
+namespace
+{
 template <typename T>
 __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct route_backward_args args)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Computes the top-k selection of the router: each row selects the experts with the largest score, or score plus bias.
 // With expert groups, it selects only from the top groups. One warp handles one row. If several ranks share the
-// capacity of an expert, each of them selects experts for the rows of every one of these ranks.
+// capacity of an expert, each selects the experts for the rows of all these ranks, so that all drop the same choices.
 #include "route.h"
 #include "route_scores.cuh"
 

@@ -36,9 +36,10 @@ template <typename T, int each> __global__ void __launch_bounds__(scan_threads) 
         }
     }
 }
-// Offsets in scratch, which holds: d B and d C, each [tokens, heads, state]; d out . S C [tokens, heads]; the gradients
-// of bias, decay and skip per sequence [3, batch, heads]; the states at the ends of chunks [batch, chunks, heads,
-// head_dim, state].
+
+// Offsets in scratch, which holds: d B and d C, each with pair_elements [tokens, heads, state]; d out . S C [tokens,
+// heads]; at sums_at the gradients of bias, decay and skip per sequence [3, batch, heads]; at states_at the states at
+// the ends of chunks [batch, chunks, heads, head_dim, state].
 __host__ __device__ inline int64_t pair_elements(const mamba_shape &shape)
 {
     return tokens_of(shape) * shape.heads * shape.state;
@@ -47,7 +48,6 @@ __host__ __device__ inline int64_t sums_at(const mamba_shape &shape)
 {
     return 2 * pair_elements(shape) + tokens_of(shape) * shape.heads;
 }
-
 __host__ __device__ inline int64_t states_at(const mamba_shape &shape)
 {
     return sums_at(shape) + 3 * shape.batch * shape.heads;

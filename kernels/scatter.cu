@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Computes the gradient of the embedding table. link_kernel links the rows with the same token in order. sum_kernel
-// follows the links with one block per distinct token, so each table row has one writer and a fixed order of summation.
+// Computes the gradient of the embedding table: d table[t] = multiplier * sum of d out over the rows with token t.
+// link_kernel links these rows. sum_kernel follows the links with one block per distinct t, so a sum has a fixed order.
 #include "device.cuh"
 #include "route.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Computes attention sinks, forward and backward:
+// Computes attention sinks from the output O and the log-sum-exp lse of attention over the keys, forward and backward:
 //
 //   lse'   = log(exp(lse) + exp(sink)), O' = O exp(lse - lse')
 //   d sink = -sum over tokens of exp(sink - lse') dot(dO, O')

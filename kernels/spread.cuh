@@ -4,9 +4,9 @@
 
 #include "device.cuh"
 
-// Position of a thread in a flat array. A thread handles two runs of four elements at a time, which together are a
-// packet. Adjacent threads access adjacent runs, so that each access of a warp uses whole memory sectors for every
-// type.
+// Position of a thread in a flat array. A thread handles eight elements (a packet) at a time: a run of four, and the
+// run STRIDE elements after it. Adjacent threads have adjacent runs, so each access of a warp uses whole memory sectors
+// for every type.
 struct spread {
     enum { RUN = LAUNCH_WIDTH / 2, STRIDE = RUN * LAUNCH_WARP };
     int64_t at, total;    // first element of the packet; size of the array
