@@ -18,9 +18,9 @@ static bool is_backward(const struct op *op)
     return op->kind == OP_ATTENTION_BACKWARD;
 }
 
-// Lists the outputs that cuDNN first writes to scratch. cuDNN writes bf16 and overwrites its outputs. A cast then
-// converts the output to fp32, or adds a gradient to the accumulated one. A gradient is in fp32 only if it accumulates.
-// A forward op reserves scratch even for a bf16 output: backward ops need more, and all ops share one scratch buffer.
+// Lists the outputs that cuDNN first writes to scratch, because it writes only bf16 and never adds. A cast then
+// converts the attention output to fp32, or adds a gradient to the accumulated one; no other gradient is fp32. The list
+// has a forward output even if it is bf16. This costs nothing: all ops share one scratch, and backward ops need more.
 enum { STAGED_MAX = 2 };
 static int list_staged(const struct op *op, int slots[STAGED_MAX])
 {
@@ -194,7 +194,7 @@ static status take_fastest(struct trial *trial)
 // Selects the fastest of cuDNN's plans for a shape. The times come from trial runs on scratch operands, or from a file
 // that an earlier process wrote. A plan from the file is also run once, because a finalized plan may still fail to
 // execute. In deterministic mode the first plan that runs is selected. Fails if none runs. If plans could not be tried,
-// fails with EXIT_MEMORY (no scratch memory) or EXIT_OUTPUT (the file cannot be written).
+// fails with EXIT_MEMORY (no memory for a trial) or EXIT_OUTPUT (the file has an engine that cuDNN does not propose).
 static status try_plans(struct cuda *cuda, struct cudnn_attention *cudnn, struct cudnn_entry *entry,
                         const struct op *op)
 {

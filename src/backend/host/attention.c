@@ -201,7 +201,7 @@ static void forward_heads(const struct loop *loop, int64_t first, int64_t last, 
 
 const struct host_op host_attention_forward = {.body = forward_heads, .count = count_heads, .each = forward_floats};
 
-// Computes the gradient of the scores, dS = P (dP - D). P: softmax weights. dP = dO V^T. D: row sums of dO * O.
+// Computes dS = P (dP - D) scale from the scores and dP = dO V^T. P: softmax weights. D: row sums of dO * O.
 static void differentiate_scores(const struct head *head, const struct block *block, const struct panel *out_gradient,
                                  const struct panel *out)
 {

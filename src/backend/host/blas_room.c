@@ -16,9 +16,9 @@
 
 enum { BUFFER_BYTES = 128 << 20 };
 
-// promised: sum of host_blas_reserve minus host_blas_release. reused: bytes of buffers that OpenBLAS has mapped for
-// earlier jobs, which are fewer than promised if fewer threads called it at the same time. Ranks that are threads of
-// one process share both.
+// promised: bytes that all ranks of this process have reserved and not yet released. reused: bytes of the buffers that
+// OpenBLAS mapped for earlier jobs of this process, and uses again. They may be fewer than were reserved, if fewer
+// threads called OpenBLAS at the same time.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int64_t         promised, reused;
 
@@ -43,7 +43,7 @@ static int64_t mapped_bytes(void)
     return pages * sysconf(_SC_PAGESIZE);
 }
 
-// The following check runs before libraries are loaded, from .preinit_array, which a shared library must not have.
+// The following check runs before library constructors, from .preinit_array, which a shared library must not have.
 // gswbench_core is a shared library (gswbench_core_EXPORTS) only in packed programs, which contain their own OpenBLAS
 // and do not need the check.
 #if !defined(GSWBENCH_SANITIZED) && !defined(gswbench_core_EXPORTS)
@@ -96,8 +96,8 @@ static void check_loading(int count, char **arguments, char **variables)
 __attribute__((section(".preinit_array"), used)) static void (*before_libraries)(int, char **, char **) = check_loading;
 #endif
 
-// Returns the bytes of the buffers that OpenBLAS has mapped. No other private memory without a file or name is as large
-// once the jobs of this process have ended.
+// Returns the bytes of the buffers that OpenBLAS has mapped. Once the jobs of this process have ended, it has no other
+// private mapping of BUFFER_BYTES or more without a file or name.
 static int64_t buffer_bytes(void)
 {
     FILE         *maps = fopen("/proc/self/maps", "re");

@@ -8,9 +8,9 @@
 #include "gswbench/format.h"
 #include "internal.h"
 
-// Sizes of the blocks of low-precision operands, which are converted to fp32 and fit in the cache.
+// Sizes of the blocks of bf16, FP8 and FP4 operands, which are converted to fp32 and fit in the cache.
 enum { BLOCK_ROWS = 512, BLOCK_COLUMNS = 512, BLOCK_DEPTH = 512 };
-enum { MULTIPLE = 32, PARTS = 2 };
+enum { MULTIPLE = 32, PARTS = 2 };    // C is divided at multiples of MULTIPLE; PARTS: see block_side
 
 static int64_t share(int64_t size, int64_t parts, int64_t part)
 {
@@ -197,8 +197,8 @@ static int64_t block_side(int64_t size, int64_t minimum, int64_t maximum)
 }
 
 // Returns the size of a block of C: half of each side of C, so that several threads get a block, within limits. Below
-// the minimum BLAS is slow. Low precision has a smaller maximum, because scratch holds the converted operands. With
-// larger blocks of fp32 operands (is_wide), the operands are read fewer times.
+// the minimum BLAS is slow. If all matrices are fp32 (is_wide), a block may be larger, so that operands are read fewer
+// times. Else scratch holds blocks of the matrices, which limits their size.
 static struct rectangle first_block(const struct gemm_shape *shape, bool is_wide)
 {
     static const struct bounds {
