@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Opens a backend by name and counts its allocations. It also knows which ops a backend does not support. So a build or
-// a machine without that backend can still check a job for it.
+// Opens a backend by name, counts its allocations, and checks whether a backend supports an op. The check needs neither
+// a device nor a build with the backend, so a job can be checked on any machine.
 #include "gswbench/backend.h"
 
 #include <stdio.h>

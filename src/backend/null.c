@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The null backend computes nothing. It measures the overhead of the program per op, and tests use it to check the
-// order of ops. The host backend shares its memory functions, which allocate host memory on huge pages.
+// order of ops. The host backend also uses the memory functions of this file, which allocate host memory on huge pages.
 #define _GNU_SOURCE    // madvise
 #include <inttypes.h>
 #include <stdio.h>

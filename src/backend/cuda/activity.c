@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Records with CUPTI when the kernels of each op run. The index of an op is pushed as an external correlation id around
 // the calls that enqueue the op. CUPTI then records each API call with this id, and each kernel, copy and memset with
-// its API call. Both clocks are read at the start and end of a step, to convert CUPTI's timestamps to host time.
+// its API call. Host and CUPTI clock are read at the start and end of a step, to convert CUPTI's times to host time.
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <stdio.h>

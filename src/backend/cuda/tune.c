@@ -10,7 +10,7 @@
 
 enum { ROUNDS = 9, RUNS_MAX = 16 };
 
-// Runs shorter than this are repeated between two events. The first run after an idle stream includes the launch
+// Runs shorter than this are repeated between two events, because the first run after an idle stream includes a launch
 // latency of a few microseconds.
 static const float short_milliseconds = 0.05f;
 

@@ -22,7 +22,7 @@
 
 static const char title[] = "gswbench gemm algorithms 1\n";
 
-// Size of a line: a checksum of the other fields, the words of the algorithm, and the name of the problem.
+// A line has a checksum of its other fields, the words of the algorithm, and the name of the problem.
 enum { DIGITS = 16, LINE_BYTES = (GEMM_ALGORITHM_WORDS + 1) * (DIGITS + 1) + GEMM_PROBLEM_BYTES + 2 };
 
 void gemm_problem_name(const struct gemm_key *key, const char *library, const char *device,

@@ -67,8 +67,8 @@ static int64_t backward_floats(const struct op *op)
     return 3 * op->shape.rows.columns;
 }
 
-// Returns the floats of shared scratch: a linked list per table row, of the places (indices in TOKENS) that have its
-// token: int32 first [table rows], then int32 next [places]; -1: none.
+// Returns the floats of shared scratch. For each table row, it has a linked list of the places (indices in TOKENS) of
+// the row's token: int32 first [table rows], then int32 next [places]; -1: none.
 static int64_t list_floats(const struct op *op)
 {
     return op->shape.rows.valid_columns + op->shape.rows.rows;

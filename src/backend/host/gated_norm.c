@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Computes the RMS norm of each group of y * silu(z), and its gradient. The groups are divided among the threads.
+// Computes the RMS norm of y * silu(z) in each group of columns, and its gradient. Groups are divided among threads.
 #include <math.h>
 #include <string.h>
 

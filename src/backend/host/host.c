@@ -51,7 +51,7 @@ static void host_reserve_scratch(struct backend *backend, int64_t bytes)
     struct host *host = backend->state;
     backend_memory_release(backend, host->scratch);
     host->scratch = backend_memory_allocate(backend, bytes);
-    if (host->blas_bytes == 0) {    // first call: the plan's memory is already allocated
+    if (host->blas_bytes == 0) {    // first call: the plan's memory is allocated, and so counts against the limit
         host->blas_bytes = host_blas_reserve(pool_threads(host->pool));
     }
 }

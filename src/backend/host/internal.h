@@ -10,7 +10,7 @@ struct host {
     struct pool             *pool;
     float                   *scratch;
     int64_t                  blas_bytes;    // result of host_blas_reserve; 0: not called yet, or no limit
-    const struct host_pairs *pairs;
+    const struct host_pairs *pairs;         // inner kernel of bf16 GEMMs; NULL: gemm_packed.c is not compiled in
 };
 
 // A loop over the parts of an op, for example its rows, which are divided among the threads. body computes parts first
@@ -64,8 +64,8 @@ void    host_blas_release(int64_t bytes);
 // Number of partial sums that are added in order. It is fixed, so that a sum does not depend on the number of threads.
 enum { HOST_PARTS = 64 };
 
-// host_part_sums returns the `count` sums of one of the HOST_PARTS parts of a gradient, in double, in shared scratch.
-// host_add_parts adds the sums first .. last - 1 of all parts in order, and converts them to `space`.
+// Each of HOST_PARTS parts of the rows has `count` sums of a gradient, in double. host_part_sums returns the sums of a
+// part, in shared scratch. host_add_parts adds sums first .. last - 1 of all parts in order, and puts fp32 in `space`.
 double *host_part_sums(const struct loop *loop, int64_t part, int64_t count);
 void    host_add_parts(const struct loop *loop, int64_t count, int64_t first, int64_t last, float *space);
 
@@ -130,11 +130,11 @@ struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads
 // host_gemm_scales_parts returns whether FP8 operands have a scale per scaling block or row. host_gemm_inverse_scale
 // returns the factor of the whole product: gemm_scale of the shape, times the per-tensor inverse scales if there are
 // any.
-bool host_gemm_scales_parts(const struct loop *loop);
+bool  host_gemm_scales_parts(const struct loop *loop);
+float host_gemm_inverse_scale(const struct loop *loop);
 // Adds the bias and the addend to a rectangle of C in fp32, before it is stored. leading: elements from one row of c to
 // the next.
-void  host_gemm_add_bias(const struct loop *loop, const struct rectangle *place, float *c, int64_t leading);
-float host_gemm_inverse_scale(const struct loop *loop);
+void host_gemm_add_bias(const struct loop *loop, const struct rectangle *place, float *c, int64_t leading);
 // The partial sum over a range of k, for a rectangle of C.
 struct depth_part {
     const struct rectangle *place;

@@ -96,8 +96,7 @@ static void store_blocks(const struct copy *copy, const struct panel *tile, int6
     }
 }
 
-// Stores the inverse scale of a row (SCALING_ROWS). All row scales are stored before any tile is quantized. Rows of the
-// transposed copy are columns of the input, so a thread reads 128 adjacent columns at a time.
+// Stores the inverse scale of a row (SCALING_ROWS). All row scales are stored before any tile is quantized.
 static void store_factor(const struct copy *copy, int64_t row, float magnitude)
 {
     ((float *)copy->factors.data)[row] = 1 / fp8_row_scale(copy->codes.format, magnitude);
@@ -118,6 +117,7 @@ static void scale_rows(const struct loop *loop, int64_t first, int64_t last, int
     }
 }
 
+// Rows of the transposed copy are columns of the input, so a thread reads 128 adjacent columns at a time.
 static void scale_columns(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct copy copy  = copy_of(loop, true);

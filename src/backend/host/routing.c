@@ -56,8 +56,8 @@ static void find_largest(const float *values, int64_t count, int64_t wanted, int
     }
 }
 
-// Sets the values of experts outside the top groups to -infinity. The score of a group is the sum of its two best
-// experts.
+// Sets the values of experts outside the top groups to -infinity. The score of a group is the sum of its two largest
+// values.
 static void keep_best_groups(const struct routing_shape *shape, float *values)
 {
     int64_t experts = shape->experts / shape->groups, best_count = number_min(BEST_OF_GROUP, experts);
@@ -402,7 +402,7 @@ static void add_row(const struct loop *loop, int64_t row, const float *scores, f
     }
 }
 
-// Computes the gradient of the logits. add_row already includes the factor s of a sigmoid's derivative, s (1 - s).
+// Computes the gradient of the logits. The derivative of a sigmoid is score (1 - score); add_row includes only `score`.
 static void backward_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct routing_shape *shape    = &loop->op->shape.routing;

@@ -12,8 +12,8 @@
 #include "cudnn_graph.h"
 #include "gswbench/arena.h"
 
-// Oldest supported version, the first with device descriptors in its headers. (Versions before 9.6 also need zeroed
-// query gradient sums.)
+// Oldest supported version, the first with device descriptors in its headers. Versions before 9.6 would also need
+// zeroed query gradient sums.
 enum { OLDEST_VERSION = 90800 };
 
 struct cudnn_entry {
