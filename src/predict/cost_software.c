@@ -56,7 +56,7 @@ static int conditions(const struct software_config *software, const struct plan 
            (software->separate_linears && op->tag.makes == MAKES_INPUT_GRADIENT ? SUMS_INPUTS : 0);
 }
 
-enum amount {
+enum amount {    // adjustment.each is multiplied by this
     ONE,
     MERGED_ELEMENTS,    // elements of Q, times the merges of partial outputs: cp - 1 forward, cp backward
     ATTENTION_BYTES,    // bytes to cast Q, K and V in the forward pass, dO in the backward pass

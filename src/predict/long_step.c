@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Predicts a step that has more ops than a plan may have, from two steps with fewer microbatches. Both are long enough
-// that each additional microbatch adds the same time: they fill the pipeline, and have every microbatch for which the
-// weight gradient of the head is deferred to the end of the step (plan_enough_microbatches).
+// Predicts a step that has more ops than a plan may have, from two steps with fewer microbatches. Both fill the
+// pipeline and have every microbatch whose head gradient is deferred (plan_enough_microbatches), so each further
+// microbatch adds the same time.
 #include <math.h>
 
 #include "internal.h"

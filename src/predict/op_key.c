@@ -26,7 +26,7 @@ void op_key_init(struct op_key *key, const struct plan *plan, const struct op *o
             key->numbers[count++] = op_field_value(op, field);
         }
     }
-    // group size and rank stride determine on which nodes the ranks of the group are
+    // the time depends on the nodes of the ranks, which follow from group size and rank stride
     if (op_is_communication((enum op_kind)op->kind)) {
         const struct plan_group *group = &plan->groups[op->shape.communication.group];
         key->numbers[count]            = group->size;

@@ -38,7 +38,8 @@ static void look_at(struct minimum *minimum, const struct job *job, const struct
     }
 }
 
-// Finds the layout that needs the least memory. Stops early at a layout that needs at most `enough` bytes.
+// Finds the layout that needs the least memory, among those with full recompute and micro_batch 1, which need less than
+// all others. Stops early at a layout that needs at most `enough` bytes.
 static void find_minimum(struct minimum *minimum, const struct job *job, const struct machine *machine, double enough)
 {
     struct sweep_list list;
@@ -69,8 +70,7 @@ static int64_t enough_ranks(const struct job *job, const struct machine *machine
     return 0;
 }
 
-// Returns the GPU memory of hardware profile NAME.ini in GB; 0: unknown, or the profile is a variant of another
-// profile's GPU.
+// Returns the GPU memory of a hardware profile in GB; 0: unknown, or the profile is a variant of another's GPU.
 static double memory_of(const char *name)
 {
     char                  text[512];

@@ -32,8 +32,8 @@ bool sweep_is_cut_alike(const struct plan_request *a, const struct plan_request 
            a->train.micro_batch == b->train.micro_batch && a->train.recompute == b->train.recompute;
 }
 
-// Makes a small version of a layout: one replica with a few layers, on one pipeline stage, or on STAGES stages with
-// CHUNKS chunks each.
+// Makes a small version of a layout, with a few layers and as few replicas as ep needs (dp = ep), on one pipeline
+// stage, or on STAGES stages with CHUNKS chunks each.
 static status shrink(struct plan_request *little, const struct plan_request *request, int64_t layers, bool has_stages)
 {
     int64_t ep = request->mesh.size[AXIS_EP];

@@ -340,7 +340,7 @@ void comparison_free(struct comparison *comparison)
     *comparison = (struct comparison){0};
 }
 
-// Settings of the job are the number of ranks, and all names with a dot. Names without a dot are facts of the machine.
+// Names with a dot and "ranks" are settings of the job. All other names except "verdict" are facts of the machine.
 void comparison_list_settings(const struct comparison *comparison, bool has_machine, char *text, size_t bytes)
 {
     static const char cut[] = "...";
