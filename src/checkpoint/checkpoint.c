@@ -328,7 +328,7 @@ static status append_stored(struct safetensors_writer *writer, const struct weig
     return result;
 }
 
-// Writes the router biases, which every rank has. They are zero initially, and if a checkpoint has none.
+// Writes the router biases, which every rank has. They are zero in initial weights, and if the checkpoint has none.
 static status append_biases(struct safetensors_writer *writer, const struct weight_source *source)
 {
     const struct tensor *tensor = &source->plan->tensors[source->plan->router_bias];

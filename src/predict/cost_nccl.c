@@ -19,7 +19,7 @@ enum { SIMPLE, LL128, LL, PROTOCOLS };
 struct protocol {
     double bandwidth, node_latency, network_latency;
 };
-// bandwidth, node_latency, network_latency
+// Columns of the following tables: bandwidth, node_latency, network_latency.
 static const struct protocol ring_protocols[PROTOCOLS] = {
     [SIMPLE] = {1.0, 1.0, 1.0}, [LL128] = {0.92, 1.9 / 3.4, 4.0 / 14.0}, [LL] = {0.5, 0.6 / 3.4, 2.7 / 14.0}};
 static const struct protocol tree_protocols[PROTOCOLS] = {[SIMPLE] = {0.92, 4.0 / 3.4, 1.0},

@@ -193,7 +193,7 @@ static double pass_seconds(struct walk *walk, int32_t index)
     return *stream_end - before;
 }
 
-// Times of a pipeline stage, from a walk over its plan. If the step has more microbatches, they are added later.
+// Times of a pipeline stage, from a walk over its plan. Microbatches that the plan lacks are added afterwards.
 struct stage {
     double              *seconds;         // [1 + microbatches]; [0]: ops of no microbatch, such as the optimizer
     struct sweep_action *actions;         // [forward or backward][microbatch][chunk]

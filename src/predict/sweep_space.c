@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Enumerates the layouts of a sweep: every combination of the options' candidate values that job_check accepts.
+// Enumerates the layouts of a sweep: the combinations of candidate values that is_sensible and job_check accept.
 #include "gswbench/sweep.h"
 
 #include <stddef.h>

@@ -14,7 +14,7 @@ extern const struct json_field observation_fields[], rank_fields[], communicatio
 extern const struct json_field connection_fields[], traced_fields[], moment_fields[], expectation_fields[];
 extern const struct json_field step_fields[];
 
-// Reads a result without its figures. Reading does not validate.
+// Reads a result from JSON, without validation and without its figures, which result_derive computes.
 status result_from_json(struct result *result, const json_t *document);
 
 // Returns the first reason with this id (result.c); NULL: none.
