@@ -43,9 +43,9 @@ struct export_list {
     int64_t            shard_bytes, last_bytes;    // maximum bytes of data in a file; bytes in the last file
 };
 
-// checkpoint.c: lists the parts of every weight of the model, over all pipeline stages, in the model's order and
-// experts last. A part that would make a file (shard) larger than shard_bytes starts a new file. The list is equal on
-// every rank.
+// checkpoint.c: lists the parts of every weight of the model, over all pipeline stages, in the order of
+// plan_unit.place. A part that would make a file (shard) larger than shard_bytes starts a new file. The list is equal
+// on every rank.
 struct export_list exports_list(const struct plan *plan, enum format format, int64_t shard_bytes);
 void               exports_free(struct export_list *list);
 // Names the tensor with the router bias of the expert layer with this index. DeepSeek's layout has one per layer, all
