@@ -9,7 +9,7 @@
 
 namespace
 {
-constexpr int rows_of_block = 16;
+constexpr int rows_of_block = 16;    // minimum, so that the partial sums are much smaller than the matrix
 
 template <typename T, bool is_wide>
 __global__ void __launch_bounds__(LAUNCH_THREADS) column_sum_kernel(const struct column_sum_args args)

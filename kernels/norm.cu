@@ -59,9 +59,9 @@ __device__ inline void normalise(float (&values)[width], float mean, float inver
     each([&](int j) { values[j] = (values[j] - mean) * inverse * (factor[j] + args.weight_offset) + offset[j]; });
 }
 
-// Launch bound. 1,024 is above the block size: it limits a thread to 64 registers, so that an SM runs 1,024 threads.
-// For rows of 16,384 elements these are two blocks, and one loads while the other reduces. fp32 rows need more than 64
-// registers.
+// Threads for the launch bound. Blocks have at most 640, but a bound of 1,024 limits a thread to 64 registers, so that
+// an SM runs 1,024 threads. For rows of 16,384 elements these are two blocks, and one loads while the other reduces.
+// fp32 rows need more registers.
 template <typename T, bool is_wide>
 constexpr int max_threads = is_wide && sizeof(T) == sizeof(bf16) ? 1024 : NORM_THREADS_MAX;
 

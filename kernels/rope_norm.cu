@@ -248,7 +248,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) rope_norm_kernel(const struct 
     }
 }
 
-// Returns a launch with enough blocks for every query head, and at most the number that the device runs at once.
+// Returns a launch with one group of lanes for each query head, within the limit of launch_blocks.
 struct launch rope_norm_launch(const struct rope_args &args, const struct kernel_target *target)
 {
     int64_t heads = LAUNCH_THREADS / layout_of(args).lanes;

@@ -75,7 +75,7 @@ static void copy(struct backend *backend, int stream, void *to, const void *from
     CUDA_CHECK(cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, handle(backend, stream)));
 }
 
-// Fails if a captured step could deadlock. With NCCL_LAUNCH_ORDER_IMPLICIT and a driver older than 12.9, NCCL
+// Fails if a captured step could deadlock. With NCCL_LAUNCH_ORDER_IMPLICIT and a driver for CUDA older than 12.9, NCCL
 // serialises all communication of a graph, across streams. A receive that is posted early would then block an op that
 // the sender waits for.
 static status check_order(void)

@@ -99,8 +99,8 @@ static void combine_backward_slots(const struct loop *loop, int64_t first, int64
     }
 }
 
-// Zeroes the gate gradients first. A choice is one of a token's top-k experts. A dropped choice has no slot, so the
-// loop over slots does not reach its gate.
+// Zeroes the gate gradients first: a dropped choice (one of a token's top-k experts) has no slot, so the loop over
+// slots does not reach its gate.
 static void combine_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct routing_shape *shape = &op->shape.routing;

@@ -200,8 +200,8 @@ static int64_t scratch_floats(const struct host *host, const struct op *op)
     return thread_floats(op, pool_threads(host->pool)) + shared;
 }
 
-// Returns the offset in scratch of the output of an op with a fused quantization, if the output is not stored
-// elsewhere. It follows the scratch of the op and of the quantization, which use the same memory.
+// Returns the offset in scratch of the output of an op with a fused quantization, for an output without memory in the
+// plan. The scratch before it serves first the op, then the quantization.
 static int64_t floats_before_output(const struct host *host, const struct op *op)
 {
     struct op quantize = op_quantize_of(op);

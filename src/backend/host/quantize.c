@@ -23,7 +23,7 @@ static int64_t floats(const struct op *op)
     return 2 * TILE;
 }
 
-// Transposes a tile. Works on groups of rows, so that the lines that it reads stay in the cache.
+// Transposes a tile, in groups of rows, so that the cache lines that it reads stay in the cache.
 static struct panel transpose(const struct panel *tile, float *space)
 {
     enum { GROUP = 16 };
