@@ -19,13 +19,14 @@ struct comparison_setting {
 };
 
 // Relative difference of the losses (or gradient norms) of two runs at the same step: abs(second - first) / abs(first).
-// largest: maximum over the steps that both have; last: at the last such step. NaN: no common step.
+// largest: maximum over the steps that both have; last: at the last such step. NaN: no such step, or unequal batches.
 struct comparison_curve {
     double  largest, last;
     int64_t largest_step, last_step;
 };
 
-// Seconds per step in both runs, for one part of the step. `second` is divided by comparison.work.
+// Seconds of one part of the step in both runs. `second` is divided by comparison.work, so that both values are for the
+// same number of tokens per device.
 struct comparison_row {
     char   name[24];
     double first, second;
@@ -85,8 +86,7 @@ status comparison_gate(const struct comparison *comparison, double threshold);
 // Names the second result by the settings of the job that differ from the first, in at most `bytes`.
 const char *comparison_name(const struct comparison *comparison, char *text, size_t bytes);
 
-// Write one comparison, or several with the same first result. For several, they add a table with a line per
-// comparison.
+// Write one comparison, or several with the same first result and then a table with a line per comparison.
 void comparison_write_text(const struct comparison *list, int64_t count, FILE *file);
 bool comparison_write_json(const struct comparison *list, int64_t count, FILE *file);
 void comparison_write_html(const struct comparison *list, int64_t count, FILE *file);

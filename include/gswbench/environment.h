@@ -25,8 +25,8 @@ struct environment_peer {
 // CPU cores of a rank. Ranks with the same affinity mask share them.
 struct environment_cores {
     int64_t cores, sharers;    // cores in the mask, and number of ranks with this mask
-    int64_t threads;           // CPU threads of each of these ranks
-    int64_t index;             // index of this rank among them
+    int64_t threads;           // CPU threads of each rank with this mask
+    int64_t index;             // index of this rank among the ranks with this mask
 };
 
 // The device of this rank, and the device models of the job.
@@ -105,8 +105,8 @@ bool environment_is_alone(const struct rank_environment *environment);
 status environment_open_backend(struct backend *backend, const struct config *config,
                                 const struct comm_topology *topology, int64_t threads);
 
-// Returns a hash of the device model and the attention implementation. Ranks with equal hashes compute bit-identical
-// results.
+// Returns a hash of the device model (on the host backend: processor, threads and library) and of the attention
+// implementation. Ranks with equal hashes compute bit-identical results.
 uint64_t environment_fingerprint(struct backend *backend);
 
 // Counts the ranks that use this rank's device, and lists the device models of the job. Fails (EXIT_LAUNCH) if more

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A grid of text cells, printed as text, Markdown or CSV, and HTML pages of such grids. Text and pages leave out a
-// column if all its cells are "-" (unknown).
+// column if all its cells are empty or "-" (unknown).
 #pragma once
 
 #include <stdbool.h>

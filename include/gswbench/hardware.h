@@ -17,8 +17,8 @@ enum node_collective {
     COLLECTIVES
 };
 enum {
-    COLLECTIVE_GROUPS   = 3,     // 2, 4 and 8 ranks
-    COLLECTIVE_SIZES    = 21,    // doubling from COLLECTIVE_SMALLEST bytes on
+    COLLECTIVE_GROUPS   = 3,     // group sizes: 2, 4 and 8 ranks
+    COLLECTIVE_SIZES    = 21,    // message sizes: from COLLECTIVE_SMALLEST bytes on, each twice the one before
     COLLECTIVE_SMALLEST = 512,
 };
 // Measured seconds of collectives within a node. 0: not measured.
@@ -51,12 +51,12 @@ struct hardware_config {
         launch_alone;
     struct quantity node_efficiency, exchange_efficiency, network_efficiency, channel_bandwidth, nvls_efficiency;
     struct quantity node_latency, network_latency, collective_latency, node_collective_latency;
-    char            collectives[32];    // a GPU of configs/hardware/collectives.csv, or "none"
+    char            collectives[32];    // GPU whose times in configs/hardware/collectives.csv apply, or "none"
     struct quantity contention, jitter;
-    // Error of the cost model itself, for models without and with experts: one standard deviation in percent. It is
-    // added to the error that the uncertainty of the values above causes.
+    // Error of the cost model itself, for models without and with experts: one standard deviation in percent. Its
+    // square is added to the squares of the errors that the uncertainties of the values above cause.
     struct quantity prediction_error, expert_prediction_error;
-    // CPU ranks: cores that core_ranks ranks share; seconds that a collective takes longer while they compute.
+    // CPU ranks: cores that core_ranks ranks share; seconds that a collective takes longer while all of them compute.
     int64_t         cores, core_ranks;
     struct quantity communication_delay;
     // Read from collectives.csv.
@@ -70,8 +70,8 @@ static inline double hardware_token_dollars(double hour_dollars, int64_t devices
 }
 extern const struct option hardware_options[];
 
-// Returns the number of ranks that communicate at node_bandwidth (NVLink): the ranks of a node. If link_domain has
-// more: the ranks of as many of its whole nodes as divide the job evenly.
+// Returns the size, in ranks, of the groups that communicate at node_bandwidth (NVLink): a node, or if link_domain is
+// larger, the largest number of whole nodes within link_domain that divides the job evenly.
 int64_t hardware_domain(const struct hardware_config *hardware, int64_t world);
 // A CUDA context with all loaded kernels takes 300 MB to 1 GB per process (NAIRR, resource guides).
 enum { CUDA_CONTEXT_MIB = 650 };

@@ -58,8 +58,8 @@ extern const struct json_field footprint_fields[];
 // Whether the framework's memory is modelled. If not, footprint_find returns the memory of gswbench itself.
 bool footprint_is_modelled(const struct software_config *software);
 
-// Computes the memory of the plan's rank. For gswbench itself: the plan, NCCL's connections and the CUDA context.
-// Returns the bytes of connections and context in gswbench itself, also if the framework's memory is modelled.
+// Computes the memory of the plan's rank in the modelled framework, else in gswbench: plan, NCCL's connections and CUDA
+// context. In both cases, returns the bytes of connections and context in gswbench.
 int64_t footprint_find(struct footprint *footprint, const struct plan *plan, const struct software_config *software,
                        const struct hardware_config *hardware, int64_t ranks_per_node);
 
@@ -161,7 +161,7 @@ struct prediction {
     double measured_percent;    // share of the busiest stage's compute time that was measured
     // rank with the largest plan among the first ranks of the stages, and bytes of this plan
     int64_t largest_rank, largest_bytes;
-    int64_t own_bytes;    // maximum of plan, NCCL's connections and CUDA context: memory of gswbench itself
+    int64_t own_bytes;    // memory of gswbench: plan + NCCL's connections + CUDA context, maximum over the stages
     // memory of the modelled framework on the stage that reserves most; `device` is the maximum over the stages
     struct footprint footprint;
 };

@@ -18,7 +18,7 @@ enum preflight_subject { PREFLIGHT_DEVICE, PREFLIGHT_LINK, PREFLIGHT_GROUP };
 
 struct preflight_value {
     int64_t first, second;    // device: its rank, twice; link: sender and receiver; group: first and last rank
-    double  value;            // the best measurement; for a link the upper quartile of its measurements
+    double  value;            // best measurement; of a link: upper quartile (bandwidth) or median (latency)
 };
 
 // Values of one quantity that should be equal, such as the bandwidth of every link.

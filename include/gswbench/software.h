@@ -49,7 +49,7 @@ struct software_config {
     // Upper limits of the rate of attention, relative to kernels with Ampere's instructions (hardware.ampere_share *
     // peak); 0: none.
     struct quantity attention_forward, attention_backward;
-    int64_t         text_tokens;      // a sequence is packed from texts of this length; 0: from one text
+    int64_t         text_tokens;      // a sequence is packed from texts of this length; 0: it is one text
     int64_t         context_parts;    // cp attends to the keys of one rank at a time and merges the parts
     int64_t         nvls, pat;        // whether the framework's NCCL may use NVLS, and PAT
     // Number of gradient collectives per layer, and the share of their latency for which compute stalls in FP8.
@@ -61,9 +61,9 @@ struct software_config {
     int64_t         expert_biases;      // enum expert_biases
     int64_t         head_norms;         // separate kernels copy and normalise queries and keys
     int64_t         router_kernels;     // number of kernels of the router; the plan has one
-    // Time that the plan lacks, in seconds. expert_gap: host time per pass of a layer with one expert per rank; each
-    // further expert adds half of it, or all of it in FP8 and FP4 without expert_groups. fp8_synchronization:
-    // synchronization of all ranks after each microbatch with FP8.
+    // Time that the plan lacks, in seconds. expert_gap: host time per pass of a layer with one BF16 expert per rank.
+    // Each further expert adds half of it (BF16 with expert_groups: nothing). In FP8 and FP4 an expert counts as two,
+    // unless expert_groups is set. fp8_synchronization: synchronization of all ranks after each microbatch with FP8.
     struct quantity expert_gap, fp8_synchronization, step_overhead;
     struct quantity expert_bandwidth;    // upper limit of bytes/s that the SMs of dispatch kernels move; 0: none
     struct quantity expert_exchange;     // extra seconds per byte of tokens that a rank receives

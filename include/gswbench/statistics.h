@@ -15,8 +15,8 @@ struct statistics {
     double  variation;    // standard deviation / mean; n >= 2
     double  drift;        // Theil-Sen slope per step / median; n >= 10
     double  trend;        // drift over the whole series: the value nearest to 0 in its 99 % interval; n >= 10
-    double  wander;       // median distance of the medians of 8 successive blocks from the median, / median; n >= 1
-    double  swing;        // highest / lowest level that lasts several steps, minus 1; n >= 4
+    double  wander;       // of 8 successive blocks: median distance of their medians from `median`, / median; n >= 1
+    double  swing;        // highest / lowest lasting level - 1; below 30 values, of second highest and lowest; n >= 4
     double  error;        // relative standard error of the median, with autocorrelation; n >= 2
     int64_t outliers;     // |x - median| > 14.826 * median absolute deviation
 };
@@ -57,7 +57,7 @@ struct statistics_change {
     double  speedup;      // first median / second median
     double  low, high;    // range of the speedup over the confidence intervals of both medians
     double  relative;     // second median / first median - 1
-    double  margin;       // noise limit: threshold, or more if the series wander or swing
+    double  margin;       // noise limit: threshold, or more if medians are uncertain or series wander or swing
     bool    swings;       // the swing of one series sets the margin
     bool    is_short;     // one series has fewer than CHANGE_COUNT_MIN values
     int64_t verdict;      // enum change_verdict

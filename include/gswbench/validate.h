@@ -16,10 +16,10 @@ struct validation_setup {
     const struct plan *plan;
     struct step       *step;
     struct comm       *comm;
-    struct result     *result;    // receives reasons and counts, which are the same on every rank
-    uint64_t fingerprint;         // hash of hardware and libraries; ranks with equal hashes must produce the same bits
-    bool     is_full;             // verify is "full" in [run]
-    int64_t  sample_bytes;        // maximum bytes of optimizer state to copy
+    struct result     *result;          // receives reasons and counts, which are the same on every rank
+    uint64_t           fingerprint;     // environment_fingerprint: ranks with equal hashes must produce the same bits
+    bool               is_full;         // verify is "full" in [run]
+    int64_t            sample_bytes;    // maximum bytes of optimizer state to copy
     // called after each piece of work, so that a watchdog sees progress; NULL: not called
     void (*beat)(void *context);
     void *context;

@@ -11,7 +11,7 @@
 #include "gswbench/status.h"
 #include "gswbench/step.h"
 
-// Phase of a rank. WATCH_STEP and WATCH_BETWEEN alternate.
+// Phase of a rank. WATCH_STEP and WATCH_BETWEEN alternate. In all other phases the time limit is ten times as long.
 enum watch_phase {
     WATCH_OPENING,    // setup and first step, in which memory is allocated and communicators connect
     WATCH_STEP,
@@ -25,7 +25,7 @@ enum watch_phase {
 struct watch_setup {
     struct comm       *comm;
     const struct plan *plan;
-    double             seconds;    // maximum time without progress in seconds; 0: ten median steps, at least 60 s
+    double             seconds;    // time limit in seconds without progress; 0: ten median steps, at least 60 s
 
     // caught: returns the signal that asks the process to end, or 0. is_asked: returns true once after each request to
     // print the state of every rank.
@@ -55,7 +55,7 @@ struct step_progress *watch_progress(struct watch *watch);
 // except WATCH_FILE. So if a rank has entered fewer phases than other ranks, the others wait for this rank.
 void watch_enter(struct watch *watch, enum watch_phase phase, int64_t step);
 // Tells the watchdog about work outside the job's steps, which `words` describe. WATCH_STEP: the rank works, and waits
-// only in communication ops of `plan` (NULL: none). Their groups are groups of the mesh or any two ranks.
+// only in communication ops of `plan` (NULL: none), in groups of the mesh or between any two ranks.
 // WATCH_BETWEEN: the rank waits for all other ranks; every rank calls this equally often. The plan must stay valid
 // until the next call.
 void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct plan *plan, const char *words);
