@@ -107,9 +107,9 @@ GSWBENCH_INLINE float arithmetic_slope(int64_t head, int64_t heads)
     return exp2f(-8.0f * (head < power ? (float)(head + 1) : (float)(head - power) + 0.5f) / (float)power);
 }
 
-// Assigns tokens to experts without a router: returns expert number `choice` (0 .. top_k - 1) of the token in this row.
-// A fraction `hot` of the tokens, evenly spaced, is assigned to experts 0 .. top_k - 1. The other tokens cycle through
-// all experts.
+// Assigns tokens to experts without a router: returns the expert for one of the top_k choices of a token. row: index of
+// the token; choice: 0 .. top_k - 1. A fraction `hot` of the tokens, evenly spaced, gets experts 0 .. top_k - 1. The
+// other tokens get all experts, round-robin.
 GSWBENCH_INLINE int64_t arithmetic_assign(int64_t row, int64_t choice, int64_t top_k, int64_t experts, double hot)
 {
     int64_t before = (int64_t)floor((double)row * hot), through = (int64_t)floor((double)(row + 1) * hot);

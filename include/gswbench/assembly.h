@@ -8,10 +8,10 @@
 
 #include "gswbench/plan.h"
 
-// The last ops that used a tensor. A new op that uses the tensor depends on them. writer: last op that wrote the
-// tensor. reader: for each stream, the last op that read it. -1: none. If the tensor is a part of another tensor
-// (assembly_part) and not is_apart, its writer and readers are recorded in the usage of that tensor, and only the
-// fields after `reader` describe the part.
+// The last ops that used a tensor. A new op depends on the writer of its operands, and on the readers of the operands
+// that it writes. writer: last op that wrote the tensor. reader: for each stream, the last op that read it. -1: none.
+// Uses of a part of a tensor (assembly_part) are recorded in `writer` and `reader` of the whole tensor, unless the part
+// has is_apart. The other fields always describe the part itself.
 struct usage {
     int32_t writer;
     int32_t reader[STREAM_COUNT];
@@ -37,7 +37,7 @@ struct assembly {
 void assembly_begin(struct assembly *assembly, struct plan *plan);
 // Assigns memory to activations, drops redundant dependencies, and frees everything except the plan.
 void assembly_finish(struct assembly *assembly);
-// Assigns memory offsets to activations (memory.c). clocks and position: results of order_clocks.
+// Assigns memory offsets to activations (memory.c). clocks and position: results of order_clocks (plan.h).
 void memory_place(struct plan *plan, const int32_t *clocks, const int32_t *position);
 void assembly_free(struct assembly *assembly);    // call instead of assembly_finish if the plan has no activations
 
@@ -83,9 +83,9 @@ void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until
 void assembly_hold_compute(struct assembly *assembly, int32_t until);
 
 // A communication op on all elements of its tensors. in: tensor to send; -1 for a receive, or if `out` is updated in
-// place. out: result; -1 for a send. makes: enum model_value of `out`; 0: an output, or an input gradient in the
-// backward pass. hold: an op that must end before this op starts; -1: none. peer, channel, ahead: as in struct
-// communication_shape.
+// place. out: result; -1 for a send. makes: what `out` is for its linear (enum model_value); 0: an output in the
+// forward pass, an input gradient in the backward pass. hold: an op that must end before this op starts; -1: none.
+// peer, channel, ahead: as in struct communication_shape.
 struct communication {
     enum op_kind kind;
     const char  *role;

@@ -12,11 +12,11 @@ enum { LAYER_SUBLAYERS = 4, BLOCK_SUBLAYERS = LAYER_SUBLAYERS + 2, SUBLAYER_WEIG
 // A block is a layer, an MTP module, the embedding or the head. The place of a block is its index in builder->blocks: 0
 // is the embedding, l + 1 is layer l; the head and the MTP modules follow.
 struct block {
-    int64_t                  layer;    // -1: embedding or head
+    int64_t                  layer;    // MTP modules have the numbers after the last layer; -1: embedding or head
     int32_t                  count;    // number of sublayers
     const struct layer_kind *kinds[BLOCK_SUBLAYERS];
     int32_t                  weights[BLOCK_SUBLAYERS][SUBLAYER_WEIGHTS];    // indices in plan->weights; -1: none
-    int64_t                  linears, first_linear;     // linears that can run in FP8: number, index of first in model
+    int64_t                  linears, first_linear;     // linears that can run in FP8: number; model index of first
     bool                     is_repeat;                 // an MTP module that shares the previous module's weights
     int64_t                  expert_layer;              // index among the layers with experts; -1: no experts
     int32_t                  first_unit, unit_count;    // consecutive FSDP units; experts are the last one
@@ -67,7 +67,7 @@ struct builder {
     struct block        *blocks;                    // [block_places]: all blocks of the model
     int64_t              linears, expert_layers;    // in the model: linears that can run in FP8; layers with experts
     struct unit_state   *states;                    // one per FSDP unit of the plan
-    struct block_values *values;                    // [own_blocks][in_flight]
+    struct block_values *values;                    // [own_blocks][in_flight]: tensors of each block and microbatch
     int64_t              own_blocks;                // number of blocks on this rank
     int64_t              in_flight;                 // maximum microbatches of a chunk that await their backward pass
     int32_t              first_unit, end_unit;      // FSDP units of the current pipeline chunk
@@ -87,12 +87,12 @@ struct builder {
     // With adapters, all other weights are frozen. The backward pass ends at the first trained weight of the model.
     int64_t               first_trained_place;       // place of the block with this weight
     int32_t               first_trained_sublayer;    // index of the sublayer with this weight in its block
-    int32_t              *adapted;                   // t (adapter_input): [MTP modules, at least 1][weights][in_flight]
+    int32_t              *adapted;                   // tensors t (adapter_input) [MTP modules or 1][weights][in_flight]
     struct adapter_input *adapter_inputs;            // one per weight of this rank
     int64_t               deferral;                  // number of microbatches whose head weight gradient is deferred
     struct head_inputs   *deferred;                  // [deferred_count]: of microbatches 0, 1, ...
     int64_t               deferred_count;
-    bool                  delays;     // the backward pass being appended adds its weight gradients to `delayed`
+    bool                  delays;     // the current backward pass postpones weight gradients: adds them to `delayed`
     struct delayed       *delayed;    // work moved out of backward passes, in their order
     int64_t               delayed_count, delayed_done;    // entries of `delayed`; entries already appended as ops
     int32_t               reduces[2];                     // the last two ops that reduce unsharded gradients; -1: none
@@ -106,8 +106,8 @@ int64_t block_head(const struct model_config *model);
 int64_t block_places(const struct model_config *model);
 
 // A collective over the mesh axes in the mask `axes` (1 << axis). in: tensor to send; -1: out is updated in place.
-// makes: enum model_value of `out`; 0: an output, or an input gradient in the backward pass. hold: op that must end
-// before the collective starts; -1: none.
+// makes: what `out` is for its linear (enum model_value); 0: an output in the forward pass, an input gradient in the
+// backward pass. hold: op that must end before the collective starts; -1: none.
 struct collective {
     enum op_kind kind;
     const char  *role;

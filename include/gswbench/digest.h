@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A digest of a tensor has 2 KiB. It tells whether two tensors have the same bits, and estimates their distance.
+// A digest is a 2 KiB summary of a tensor. It tells whether two tensors have equal bits and estimates their distance.
 // Compiles as C and CUDA, so that host and device compute the same digest.
 //
 // The hash is a sum over 8-byte words, each mixed with its position, so any order of work gives the same result. The

@@ -65,7 +65,7 @@ GSWBENCH_INLINE float fp4_tensor_scale(float magnitude)
     return scaling_renew(1.0f, FP4_TENSOR_TARGET, magnitude);
 }
 
-// Returns the E4M3 inverse scale of a block: amax * tensor_scale / 6.
+// Returns the E4M3 inverse scale of a block with this amax (magnitude): amax * tensor_scale / 6.
 GSWBENCH_INLINE uint8_t fp4_block_factor(float magnitude, float tensor_scale)
 {
     return fp8_from_float(FORMAT_E4M3, fminf(magnitude * (tensor_scale * (1.0f / FP4_LARGEST)), FLT_MAX));
@@ -102,8 +102,8 @@ GSWBENCH_INLINE void fp4_transform(float values[SCALING_NV_BLOCK])
 }
 
 // Random bytes for stochastic rounding. Each step has a key of 48 bits. The host passes it as two numbers of 24 bits,
-// which fp32 represents exactly. Each quantized tensor that an op writes has its own random stream. Block i of the
-// tensor, counted row by row, uses random_philox(key, stream, i).
+// which fp32 represents exactly. Each quantized tensor that an op writes has its own stream (fp4_stream). Block i of
+// the tensor, counted row by row, uses random_philox(key, stream, i).
 enum { FP4_KEY_BITS = 24 };
 
 GSWBENCH_INLINE uint64_t fp4_key(float low, float high)

@@ -155,8 +155,8 @@ GSWBENCH_INLINE float fp8_row_scale(enum format format, float magnitude)
     return scale;
 }
 
-// Returns the E8M0 inverse scale of an MX block: the smallest power of two for which magnitude / power does not exceed
-// the largest value of the format, which is 1.75 times a power of two. A block of zeros gets code 0.
+// Returns the E8M0 inverse scale of an MX block with this amax (magnitude): the smallest power of two for which
+// magnitude / power is at most the format's largest value, 1.75 times a power of two. A block of zeros gets code 0.
 GSWBENCH_INLINE uint8_t fp8_block_factor(enum format format, float magnitude)
 {
     uint32_t bits;

@@ -51,8 +51,8 @@ struct forward_step {
     void (*append)(struct sublayer *sublayer);
     enum model_part part;    // part of the model that the ops count for, unless append sets another
     uint32_t        reads, makes;
-    uint32_t        saved_as;    // 1 << enum block_output: any of these in recompute_save keeps the values
-    uint32_t        modules;     // 1 << enum recompute_module: any of these in recompute_modules repeats the ops
+    uint32_t        saved_as;    // 1 << enum block_output: values are kept if recompute_save has one of these
+    uint32_t        modules;     // 1 << enum recompute_module: ops repeat if recompute_modules has one of these
 };
 
 // The two expert all-to-alls, dispatch and combine, split a forward pass in three parts, and a backward pass as well.
@@ -96,7 +96,7 @@ struct layer_kind {
     // Values that an expert all-to-all makes. With overlap_microbatches, the all-to-all overlaps with ops of another
     // microbatch.
     uint32_t exchanged;
-    uint32_t inputs[LINEAR_KINDS];    // values that only the weight gradient of a linear of this kind reads
+    uint32_t inputs[LINEAR_KINDS];    // per kind of linear: values that only its weight gradient reads
     // Returns further values that the backward pass reads in some models; or NULL.
     uint32_t (*needed_also)(const struct model_config *model);
     // Together these functions compute the gradient of VALUE_N from the gradient of VALUE_OUT. Each function gets the
@@ -106,7 +106,7 @@ struct layer_kind {
     void (*check)(const struct model_config *model, status *errors);    // checks [model]; NULL: no checks
     bool has_experts;    // experts form a separate FSDP unit and have routing statistics
     bool begins;         // VALUE_OUT starts the residual stream, as in the embedding
-    bool ends;           // computes a loss; VALUE_N then is the residual stream of the MTP modules
+    bool ends;           // computes a loss; the MTP modules then take VALUE_N as their residual stream
 };
 
 // All kinds of sublayers. The struct of a kind is NAME_kind, such as attention_kind.

@@ -93,8 +93,8 @@ int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices);
 void unit_create(struct builder *builder, const struct plan_unit *described);
 // Returns whether the unit's gradients are reduced after each microbatch and accumulated in reduced form.
 bool unit_reduces_each(const struct builder *builder, int32_t unit);
-// Makes the unit's weights available: gathers them if needed. direction: 1 in a forward, -1 in a backward pass; the
-// units that follow in this pass are prefetched. 0: no prefetch.
+// Makes the unit's weights available: gathers them if needed, and prefetches the units that the pass needs next, as far
+// as parallel.prefetch says. direction: 1 in a forward pass, -1 in a backward pass; 0: no prefetch.
 void unit_acquire(struct builder *builder, int32_t unit, int32_t direction);
 // Ends the use that unit_acquire began. stays: keeps the gathered weights.
 void unit_leave(struct builder *builder, int32_t unit, bool stays);

@@ -71,7 +71,7 @@ struct axis_row {
     int              claim;     // exposed communication over several axes counts for the axis with the lowest claim
     uint32_t         shares;    // mask of enum axis_share
     bool             stays_in_node;    // every layer communicates along the axis: needs the links within a node
-    uint32_t         within;    // mask of 1 << axis: its ranks come from the first of these with more than one rank
+    uint32_t         within;    // mask of 1 << axis: takes its ranks from the first of these axes with several ranks
     const char      *divides[AXIS_DIVIDES];    // "section.key" of numbers that pieces * size must divide
     const char      *meets;     // "section.key" of a number that size must divide, or vice versa; or NULL
     int64_t          pieces;    // parts of each number in `divides` that a rank has; 0: one
@@ -122,7 +122,7 @@ struct parallel_config {
     int64_t zero;                          // 1: the optimizer is sharded over dp x cp
     int64_t zero_gather;                   // enum zero_gather
     int64_t gradient_reduce;               // enum gradient_reduce
-    int64_t prefetch;                      // FSDP units to gather ahead, not counting units of linears and adapters
+    int64_t prefetch;                      // FSDP units to gather ahead; a layer is one unit, and its experts another
     int64_t reshard;                       // enum reshard
     int64_t shard_over_cp;                 // weights are sharded over fsdp x cp
     int64_t context;                       // enum context
@@ -143,7 +143,7 @@ struct mesh {
     bool     shards_over_cp;    // weights are sharded over cp as well
     int64_t  etp;               // number of ranks that shard each matrix of an expert: all of tp, or 1
     uint32_t owner_axes;        // 1 << axis: axes of the expert-parallel group
-    int64_t  head_copies;       // ranks of tp that have the same key and value head; 0: each rank has its own heads
+    int64_t  head_copies;       // number of tp ranks with the same key and value head; 0: each rank has its own heads
     int64_t  vp;
     bool     delays_weights;    // zero-bubble, several stages: weight gradients are computed after the backward pass
 };

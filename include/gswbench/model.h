@@ -117,21 +117,21 @@ extern const struct json_field model_flop_fields[];    // fields of an array ind
 // Whether a published memory figure counts allocated or reserved memory of the caching allocator.
 enum published_memory { MEMORY_ALLOCATED, MEMORY_RESERVED };
 
-// Options of [published]: a published result, and how its table counts FLOPs.
+// Options of [published]: a published result, and how the publication counts FLOPs.
 struct published_config {
     char    source[128];
     char    device[64];          // the measured device; "": the device of the file's [hardware] profile
-    char    variant[40];         // name of a published setting if the file has several; "": it has one
-    int64_t convention;          // FLOPS_FULL, FLOPS_CAUSAL or FLOPS_6N; 0: no published table
-    int64_t flop_kv_heads;       // KV heads in the table's FLOP count; 0: the model's kv_heads
-    int64_t flop_digits;         // significant digits of the table's FLOPs per sequence; 0: exact
+    char    variant[40];         // selects one of several published results of the file; "": it has one
+    int64_t convention;          // FLOPS_FULL, FLOPS_CAUSAL or FLOPS_6N; 0: none published
+    int64_t flop_kv_heads;       // KV heads in the published FLOP count; 0: the model's kv_heads
+    int64_t flop_digits;         // significant digits of the published FLOPs per sequence; 0: exact
     int64_t count_embedding;     // FLOPS_6N: the parameters include the input embedding
-    double  peak[RATE_COUNT];    // "peak_fp32", ...: FLOP/s that the table's MFU refers to; 0: none
+    double  peak[RATE_COUNT];    // "peak_fp32", ...: FLOP/s that the published MFU refers to; 0: none
     double  step_seconds;        // 0: not published
     double  mfu_percent;         // 0: not published
     double  memory_gib;          // maximum over ranks; 0: not published
     int64_t memory;              // enum published_memory
-    int64_t fitted;              // whether the cost model was fitted to this step time
+    int64_t fitted;              // whether values of the cost model were fitted to this step time
 };
 extern const struct option published_options[];
 
@@ -184,7 +184,7 @@ struct precision {
     enum format            moment;
     bool                   has_master;    // separate fp32 master weights exist
     // The following fields describe linear layers with low-precision GEMM operands.
-    uint32_t            low_precision_linears;    // mask of 1 << enum linear_kind; 0: none
+    uint32_t            low_precision_linears;    // linears with low-precision operands: mask of 1 << enum linear_kind
     enum scaling_recipe recipe;
     enum format         low_precision_format[LINEAR_ROLES];
     float               low_precision_target[LINEAR_ROLES];    // value that the amax maps to under delayed scaling

@@ -181,7 +181,7 @@ struct op {
     bool    accumulates;    // adds to its output (OP_USE_ADD in op_table) instead of overwriting it
     // The op computes weights, or their scales, from the optimizer state. It also runs once before the first step.
     bool is_initial;
-    // FP8 GEMM with fast accumulation (enum fast_sums), which has reduced precision of partial sums.
+    // FP8 GEMM with fast accumulation (enum fast_sums): its partial sums have a reduced precision.
     bool sums_fast;
     // Expert communication that overlaps with the compute of another microbatch.
     bool          is_aside;

@@ -86,17 +86,17 @@ GSWBENCH_INLINE int64_t mamba_packed(const struct mamba_shape *shape)
     return mamba_inner(shape) + mamba_channels(shape) + shape->heads;
 }
 
-// How the router scores an expert: by a softmax over the logits, or by a sigmoid of its logit. If probabilities are
-// needed, sigmoids are divided by their sum.
+// How the router scores an expert: by a softmax over the logits, or by a sigmoid of its logit. The auxiliary loss and
+// the capacity use probabilities, for which sigmoids are divided by their sum.
 enum router_score { ROUTER_SOFTMAX, ROUTER_SIGMOID };
 
-// Shape of the routing ops. Rows (tokens) of a sequence compete for the capacity of an expert. Each rank that shares
-// the sequences has sequence_rows rows of every sequence, one sequence after another. Row r of all these ranks, which
-// are counted rank by rank, therefore belongs to sequence r / sequence_rows % sequences.
+// Shape of the routing ops. Rows (tokens) of a sequence compete for the capacity of an expert. The ranks that share the
+// sequences have sequence_rows rows of every sequence each, one sequence after another. Rows are numbered over these
+// ranks, rank by rank, so row r belongs to sequence r / sequence_rows % sequences.
 struct routing_shape {
     int64_t rows, columns;               // this rank's tokens; width of the experts' inputs
     int64_t first, total;                // this rank's rows are first .. first + rows - 1 of total rows
-    int64_t sequences, sequence_rows;    // sequences, and rows of each on one rank; 1, rows: all rows compete
+    int64_t sequences, sequence_rows;    // sequences, and rows of each on one rank; 1 and `rows`: all rows compete
     int64_t experts, top_k;
     // Size of the expert-parallel group. With n = experts / owners, expert e is local expert e % n of member e / n of
     // this group; its slots start at capacity * (e % n * owners + e / n).
@@ -159,7 +159,7 @@ struct communication_shape {
     int32_t group;       // index in plan->groups
     int32_t peer;        // send, receive, broadcast: index in the group; rotate: distance in the ring, backwards if < 0
     int32_t channel;     // sends match receives in order within one channel, group and pair of streams
-    int64_t ahead;       // rotate: offset of OUT in its tensor on the receiver, minus that on this rank; in elements
+    int64_t ahead;       // rotate: elements from OUT's offset in its tensor here to its offset on the receiving rank
     // Parts of an all-to-all with unequal parts; NULL: equal parts. Always NULL in a plan, since only the step knows
     // the counts.
     const struct communication_parts *parts;

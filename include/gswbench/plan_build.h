@@ -94,7 +94,7 @@ int64_t layers_active_parameters(const struct model_config *model);
 int64_t layers_trained_parameters(const struct model_config *model);    // adapters only, or all parameters
 
 // Model FLOPs of one training step on one sequence, forward and backward. NaN for FLOPS_HARDWARE, and for
-// FLOPS_PUBLISHED without a published table.
+// FLOPS_PUBLISHED if no convention is published.
 double layers_flops(const struct model_config *model, const struct published_config *published,
                     enum flop_convention convention, int64_t sequence);
 

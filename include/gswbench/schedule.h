@@ -38,8 +38,8 @@ struct schedule_action {
 int64_t schedule_actions(const struct schedule_shape *shape);
 
 // Lists the actions of a stage: 1F1B, or interleaved 1F1B with several chunks or overlapped actions. Within a chunk,
-// microbatches run in order. An interleaved schedule takes microbatches in groups of one per stage; a partial last
-// group keeps the order of a full one. Overlapped actions send their outputs only when both have ended. Therefore the
+// microbatches run in order. An interleaved schedule takes microbatches in groups of `stages`; a partial last group
+// keeps the order of a full group. Overlapped actions send their outputs only when both have ended. Therefore the
 // warm-up of an overlapped schedule has one more forward pass, and, as in interleaved 1F1B, two forward passes for each
 // later stage, even with one chunk.
 //
