@@ -24,8 +24,8 @@ void *memory_resize(void *memory, size_t bytes);
 // element.
 #define LIST_ADD(list, count)                                                                                          \
     ((list) = memory_resize(list, ((size_t)(count) + 1) * sizeof(*(list))), &(list)[(count)++])
-// Like LIST_ADD, for arrays of a hundred thousand elements: doubles the array when `count` is a power of two. All
-// elements must be added by this macro.
+// Like LIST_ADD, for large arrays: doubles the array when `count` is a power of two. The macro derives the capacity
+// from `count` alone, so it must add all elements of the array.
 #define LIST_ADD_DOUBLING(list, count)                                                                                 \
     (((size_t)(count) & ((size_t)(count)-1)) == 0                                                                      \
          ? (void)((list) = memory_resize(list, ((count) > 0 ? 2 * (size_t)(count) : 1) * sizeof(*(list))))             \

@@ -44,14 +44,14 @@ struct backend_attention {
     char provider[24];    // "cudnn", "own", "cudnn and own"; "": no attention op prepared yet
     char library[32];     // "cuDNN 9.19.0" once it is loaded
     char engines[64];     // cuDNN engine numbers: "forward 2, backward 6"
-    char refusal[256];    // why the built-in kernels replace cuDNN
+    char refusal[256];    // why the built-in kernels replace cuDNN; "": they do not
 };
 
 // Parameters of backend_open.
 struct backend_setup {
     int         local_rank;          // index of the rank on its host
     int         threads;             // CPU threads
-    bool        is_deterministic;    // select nothing by timing, whose result may differ in the next run
+    bool        is_deterministic;    // never select an algorithm by timing: the next run may select another one
     bool        is_fp32;             // activations are fp32
     int64_t     attention;           // enum attention_choice
     int         sm_margin;           // number of SMs that GEMMs leave to communication
@@ -67,7 +67,7 @@ struct backend_streams {
     void *(*handle)(struct backend *backend, int stream);    // native stream handle (cudaStream_t)
     void *(*event_open)(struct backend *backend, bool is_timed);
     void (*event_close)(void *event);
-    void (*record)(struct backend *backend, int stream, void *event);    // the event follows all work enqueued so far
+    void (*record)(struct backend *backend, int stream, void *event);    // completes after the work enqueued so far
     // Records a timed event. In a capture, each launch of the graph records it again.
     void (*mark)(struct backend *backend, int stream, void *event);
     void (*wait)(struct backend *backend, int stream, void *event);    // stream waits for the event
@@ -117,11 +117,11 @@ struct backend_choices {
     // Writes the name of the problem that backend_prepare times for this op; "" if it times none.
     void (*name)(struct backend *backend, const struct op *op, const struct buffer *buffers,
                  char problem[GEMM_PROBLEM_BYTES]);
-    // Returns the choices so far. To use another rank's choice, add it to them before the op is prepared.
+    // Returns the choices so far. To use another rank's choice, call gemm_cache_take before backend_prepare.
     struct gemm_cache *(*cache)(struct backend *backend);
 };
 
-// Name and version of a library or driver that a backend uses. A result notes if they differ between ranks.
+// Name and version of a library or driver that a backend uses. A run's result has a note if ranks differ in them.
 enum { BACKEND_LIBRARIES = 4 };
 struct backend_library {
     char name[24], version[128];

@@ -42,8 +42,8 @@ typedef status launch_rank(const void *shared, struct comm *comm);
 status         launch_ranks(const struct run_config *config, int ranks, launch_rank *run, const void *shared,
                             struct text_buffer *errors);
 
-// Reports an error that this process found before launch_ranks. The other processes already wait for it to connect.
-// This call connects and sends them the error, so the whole job ends with one message.
+// Ends the job with an error that this process found before launch_ranks. The other processes already wait in MPI for
+// this process to connect. So this call connects and sends them the error, and the job ends with one message.
 status launch_fail(status own, struct text_buffer *errors);
 
 // Runs one rank from its plan to its result. shared is a struct benchmark.
@@ -56,7 +56,7 @@ struct repeated_benchmark {
 };
 launch_rank benchmark_repeat_rank;
 
-// Record program and configuration in the result, benchmark_describe also the machine. Called before the first step.
+// Record program and configuration in the result. benchmark_describe also records the machine. Call before step 0.
 void benchmark_describe_job(struct result *result, const struct benchmark *benchmark);
 void benchmark_describe(struct result *result, const struct benchmark *benchmark, const struct comm *comm,
                         const struct backend *backend, const struct environment_devices *devices);

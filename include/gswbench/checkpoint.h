@@ -34,7 +34,7 @@ struct checkpoint_watch {
 };
 
 // Writes the current weights of a step in fp32, from the master weights if there are any. Rank 0 writes; folder must be
-// empty. Every rank calls watch->moved, and none calls enter. Collective.
+// empty. Every rank calls watch->moved for each chunk of data, and no rank calls watch->enter. Collective.
 status checkpoint_write(const struct plan *plan, const struct step *step, struct comm *comm,
                         const struct output_folder *folder, const struct checkpoint_watch *watch);
 
@@ -56,7 +56,7 @@ struct checkpoint_target {
     bool                    is_asynchronous;
     struct checkpoint_watch watch;
 };
-// Creates the folder. Fails if it cannot be written, or has a complete checkpoint of a step for which `saves` is true.
+// Creates the folder. Fails if it is not writable, or has a complete checkpoint of a step that `saves` says to save.
 typedef bool checkpoint_saves(const void *context, int64_t step);
 status       checkpoint_check_target(const char *folder, checkpoint_saves *saves, const void *context);
 

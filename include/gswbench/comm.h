@@ -21,7 +21,7 @@ struct comm_extras {
     int32_t registered;    // buffers that a member registered alone
     int32_t refused;       // buffers that the library refused to register
     int32_t copying;       // connections that may use copy engines instead of SMs
-    int32_t putting;       // connections among `copying` that shift data around a ring by one-sided puts
+    int32_t putting;       // connections among `copying` whose ring shifts (OP_ROTATE) are one-sided puts
     bool    exchanges;     // all-to-all is one library call, not sends and receives
     int32_t scalable;      // connections opened with several NCCL unique ids
     double  bytes;         // device memory that the library reports to use; NaN: unknown
@@ -79,7 +79,7 @@ struct comm_ops {
 
     struct comm_extras (*extras)(struct comm *comm);    // features of open connections; NULL: none
 
-    struct comm_choice (*chosen)(struct comm *comm);    // choice for ops since the previous call; NULL: never known
+    struct comm_choice (*chosen)(struct comm *comm);    // for the ops since the previous call; NULL: never known
 
     // The control plane exchanges data in host memory. Only the main thread uses it, outside timed regions.
     void (*barrier)(struct comm *comm);
@@ -119,7 +119,7 @@ bool   comm_has_opened_mpi(void);
 struct backend;
 struct comm_nccl_setup {
     int  connect_seconds;             // timeout of a connection; the job then ends
-    bool registers, must_register;    // register communication buffers with NCCL; and end the job if that fails
+    bool registers, must_register;    // register communication buffers with NCCL; must_register: or end the job
     int  ranks_per_id;                // ranks per unique id, for groups of at least twice this size; 0: one id
     bool tells;                       // read the algorithm of each collective from NCCL's log (comm_ops.chosen)
     bool copies;                      // use the devices' copy engines where possible
@@ -156,8 +156,8 @@ double comm_smallest(struct comm *comm, double own);
 void *comm_gather(struct comm *comm, const void *own, size_t bytes);
 
 // Return, on every rank, the error of the lowest rank that failed, or OK. *first: that rank, or -1. comm_agree
-// and comm_agree_first prefix the text with "rank 3: ", or on several hosts "rank 3 on h2: ". Rank 0 has this prefix
-// only on several hosts, and only if some rank has not failed. Collective, over the control plane.
+// and comm_agree_first prefix the text with "rank 3: ", or on several hosts "rank 3 on h2: ". An error of rank 0 has no
+// prefix if all ranks have failed, or if the job has one host. Collective, over the control plane.
 status comm_find_failed(struct comm *comm, status own, int *first);
 status comm_agree_first(struct comm *comm, status own, int *first);
 status comm_agree(struct comm *comm, status own);

@@ -29,7 +29,7 @@ enum run_verify { VERIFY_QUICK, VERIFY_FULL, VERIFY_LIGHT, VERIFY_OFF };
 // [run]: steps, seed, data, backend, communicator, output.
 struct run_config {
     int64_t steps, warmup;
-    double  until;    // percent: ends the run when the median step time's 95 % interval has this half width; 0: off
+    double  until;    // ends the run when the median's 95 % interval is within this percentage to either side; 0: off
     int64_t seed;
     int64_t data;                // enum data_kind
     char    backend[16];         // auto, or a name of backend.h
@@ -51,7 +51,7 @@ struct run_config {
     int64_t communication_algorithms;
     int64_t ranks_per_id;
     int64_t connect_seconds;
-    int64_t hang_seconds;                        // -1: auto
+    int64_t hang_seconds;                        // -1: auto; 0: no watchdog
     int64_t time_limit;                          // seconds; 0: none
     double  observe_seconds;                     // sampling interval of device counters; 0: off
     char    cache[OPTION_PATH_BYTES];            // folder of files kept between runs; "": the user's cache folder
@@ -97,7 +97,7 @@ enum trace_source { TRACE_AUTO, TRACE_CUPTI, TRACE_EVENTS };
 struct trace_config {
     int64_t steps, source;
     char    timeline[160];          // ranks that write a timeline: "0,8", or "all"; "": none
-    char    communications[160];    // ranks that write a file of communication ops: "0,8", "all" or "auto"
+    char    communications[160];    // ranks that write a file of communication ops: "0,8", "all", "auto"; "": none
 };
 extern const struct option trace_options[];
 
@@ -126,7 +126,7 @@ bool checkpoint_config_saves(const struct checkpoint_config *checkpoint, int64_t
 
 // [profile]: the steps and ranks that a profiler collects.
 struct profile_config {
-    int64_t start_step, stop_step;    // both inclusive; stop_step -1: same as start_step
+    int64_t start_step, stop_step;    // both inclusive; start_step -1: no step; stop_step -1: same as start_step
     char    ranks[160];               // "0,8", or "all"
 };
 extern const struct option profile_options[];
@@ -153,7 +153,7 @@ struct config {
     struct hardware_config   hardware;
     struct software_config   software;
     struct published_config  published;
-    int64_t                  ranks;          // as requested; 0: unknown
+    int64_t                  ranks;          // ranks of the job, from the request; 0: unknown
     int64_t                  full_layers;    // layers of the [model] preset; 0: the config names no preset
     char                     path[1024];     // the file that was read, for messages and the result
     char                     name[128];      // base name of the file without .ini
@@ -176,7 +176,7 @@ bool config_is_proxy(const struct config *config);
 // A config and its overrides.
 struct config_request {
     const char        *name;         // a path, or the name of an installed config with or without .ini
-    const char *const *overrides;    // "section.key=value", or "--flag section.key=value"; applied last
+    const char *const *overrides;    // "section.key=value", or "--flag section.key=value", whose errors name the flag
     int                override_count;
     bool               skips_fits;    // ignores [fit] sections of profiles, whose values are fitted to published runs
     int64_t            ranks;         // selects [when ranks=...] sections; 0: unknown, so none of them applies
@@ -193,8 +193,8 @@ status config_read_text(struct config *config, const struct config_request *requ
                         struct text_buffer *errors);
 
 // Finds the options that the error message `text` names, and prints where each was set: "tp: a.ini:7; heads:
-// models/b.ini:3". It finds an option written as "[section] key", and further keys of that section written as "key = ",
-// "key x ", "key / " or in a list.
+// models/b.ini:3". Messages write the first option as "[section] key". Further words of the message are keys of that
+// section if a value or a factor follows ("key = 2", "key x 2", "key / 2"), or if they are in a list.
 void config_print_places(struct text_buffer *places, const struct config_request *request, const char *text);
 
 // A row of the table of published results that a config reproduces. The config's [when ...] sections define the rows.

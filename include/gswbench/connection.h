@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Declares the connections that a communication library opens for a plan: one per group and stream, so that streams
 // never block each other. The pipeline streams have one per neighbour and direction. docs/method.md has the sources of
-// the memory model.
+// the formulas for a connection's device memory.
 #pragma once
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Describes row-major GEMMs in the terms of a column-major library (cuBLASLt) without copying matrices, and manages the
-// cache file with its fastest algorithms. This module does not call the library, so tests run without it.
+// cache file of the fastest algorithms. This module does not call the library, so its tests run without cuBLASLt.
 #pragma once
 
 #include <stdbool.h>
@@ -31,10 +31,10 @@ struct gemm_layout gemm_layout_of(const struct gemm_shape *shape);
 struct gemm_key {
     struct gemm_shape shape;
     enum format       a, b, c;
-    bool              accumulates, sums_fast;
-    int               alignment[3];      // of A, B and C in bytes: powers of two, at most 256
-    int               bias_alignment;    // of the bias, which has the type of C; 0: no bias
-    int               processors;        // SMs that the library may use; 0: all
+    bool              accumulates, sums_fast;    // sums_fast: FP8 with fast accumulation (enum fast_sums)
+    int               alignment[3];              // of A, B and C in bytes: powers of two, at most 256
+    int               bias_alignment;            // of the bias, which has the type of C; 0: no bias
+    int               processors;                // SMs that the library may use; 0: all
 };
 bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other);
 
@@ -79,7 +79,7 @@ struct gemm_cache {
 void gemm_cache_open(struct gemm_cache *cache, const char *directory, bool writes);
 void gemm_cache_close(struct gemm_cache *cache);
 
-// Measured seconds of each candidate algorithm of a problem; NaN: the candidate does not run.
+// Measured seconds of each candidate algorithm of a problem; NaN: the library cannot run the candidate.
 enum { GEMM_CANDIDATES = 32 };
 struct gemm_times {
     int    count, chosen;

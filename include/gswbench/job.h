@@ -47,8 +47,8 @@ struct job {
     struct config       config;        // the configuration with resolved axes and batch sizes
     struct plan_request request;       // input of plan_build for rank 0
     status              support;       // result of plan_supports: whether this version can run the job
-    bool                has_layout;    // false: [parallel] does not fit the ranks; the caller chooses a layout
-    bool                is_open;       // job_is_open: no rank count yet; the caller chooses one that fits
+    bool                has_layout;    // false: [parallel] is invalid for these ranks; the caller chooses a layout
+    bool                is_open;       // no rank count, and an axis is auto (job_is_open); the caller chooses a count
 };
 status job_read(struct job *job, const struct job_selection *selection, struct text_buffer *errors);
 
@@ -141,7 +141,7 @@ struct proved_job {
     const char      *warning;    // NULL: none
     bool             is_fit;
     const bool      *fits;    // points to is_fit; NULL: the device's memory is unknown
-    // Memory of the framework that [software] models, on its largest rank. The caller sets it after job_prove.
+    // Memory of the framework that [software] models, on the rank that needs most. The caller sets it after job_prove.
     int64_t        program_need;
     const int64_t *program_bytes;    // points to program_need; NULL: the framework has no memory model
     bool           is_program_fit;

@@ -31,10 +31,10 @@ struct kernel {
 struct kernel_trace {
     struct kernel *kernels;
     int64_t        count;
-    int64_t        streams;       // number of streams that kernels ran on; 0: unknown
-    bool           has_begin;     // false: kernels have durations only
-    char           other[160];    // name of the longest kernel of KERNEL_OTHER; "": none
-    double         other_longest;
+    int64_t        streams;          // number of streams that kernels ran on; 0: unknown
+    bool           has_begin;        // false: kernels have durations only
+    char           other[160];       // name of the longest kernel of KERNEL_OTHER; "": none
+    double         other_longest;    // duration of this kernel in microseconds
 };
 
 // kernel_trace_read reads a trace file; its errors name the file. The caller frees the trace, also after an error.

@@ -25,14 +25,14 @@ struct mlperf_log {
     int64_t intervals;
     int64_t steps;                // steps of the whole run
     int64_t steps_each;           // steps in the median interval
-    bool    has_evaluations;      // evaluations count as training: the log does not say when they start
-    double  step_seconds;         // median over the intervals
-    double  spread;               // 95th percentile over the median; NaN below 20 intervals
-    int64_t slow_phases;          // runs of consecutive intervals that are more than 5 % above the median
+    bool    has_evaluations;      // step times include evaluations: the log does not say when these start
+    double  step_seconds;         // median over the intervals of the time per step
+    double  spread;               // 95th percentile of the time per step / median; NaN below 20 intervals
+    int64_t slow_phases;          // groups of successive intervals with a time per step over 1.05 times the median
     int64_t slow_after_starts;    // slow phases that follow the start of the run or an evaluation
-    int64_t slow_steps;
-    double  slow_seconds;    // time of slow phases beyond the median step time
-    double  run_seconds;     // from run_start to run_stop
+    int64_t slow_steps;           // steps in slow phases
+    double  slow_seconds;         // time of slow phases beyond the median step time
+    double  run_seconds;          // from run_start to run_stop
 };
 
 // Reads one log, in bounded memory. Errors name path and line.

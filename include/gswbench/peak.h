@@ -21,7 +21,7 @@ enum { DEVICE_NAME_BYTES = 64 };
 struct peak peak_of_devices(const char (*names)[DEVICE_NAME_BYTES], int count, const struct hardware_config *hardware,
                             enum rate rate);
 
-// Returns the peak from which the publication of the config's step time computed its MFU, at this rate; NaN: not known.
+// Returns the peak FLOP/s for GEMMs at this rate that the publication used for its MFU; NaN: not known.
 double peak_published(const struct published_config *published, enum rate rate);
 
 // Returns the peak for a FLOP convention. The published convention uses the publication's peak if it is within 1 % of

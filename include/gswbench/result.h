@@ -79,7 +79,7 @@ struct result {
     // Inputs of the checks that decide the verdict.
     double  wall_seconds;        // from the first step to the last, including the time between steps
     int64_t step_allocations;    // allocations of device memory during steps
-    int64_t replica_groups, replica_groups_equal;
+    int64_t replica_groups, replica_groups_equal;    // groups of replicas; groups with equal weights after the run
     double  start_loss,
         start_loss_margin;                   // expected loss of the first step with initial weights, and its tolerance
     char                       verify[8];    // "full", "quick", "light", "off"
@@ -154,7 +154,7 @@ double result_peak(const struct result *result, enum flop_convention convention)
 double result_ideal_seconds(const struct result *result, enum flop_convention convention);
 // Returns the MFU of a step that takes `seconds`; NaN if the MFU is unknown or above 1.
 double result_utilization(const struct result *result, enum flop_convention convention, double seconds);
-// Adds a reason. The result gets the verdict of the reason if this verdict is worse.
+// Adds a reason. The result gets the reason's verdict if this is worse than its verdict so far.
 void result_add_reason(struct result *result, const struct result_reason *reason);
 // Adds a reason with a formatted message.
 void result_note(struct result *result, struct result_reason reason, const char *format, ...)

@@ -173,13 +173,13 @@ struct result_op_time {
 struct result_communication_time {
     char    kind[24], axes[24], format[8];
     int64_t elements, group_size, count;
-    double  bytes, seconds,
-        moving_seconds;    // medians of one op: in total, and after the last rank has arrived
+    // bytes of one op; its median time: in total, and after the last rank has arrived (moving_seconds)
+    double bytes, seconds, moving_seconds;
     // time when the op runs alone; time of the cost model with the job's [hardware]
     double  alone_seconds, predicted_seconds;
     double  bandwidth, alone_bandwidth;    // bus bandwidths in bytes/s: in the step, and when the op runs alone
     int64_t late_rank;    // rank that arrives last most often in the group that waits longest; -1: none
-    // share of ops in which late_rank is last; extra wait of the first rank to arrive
+    // in this group: share of ops in which late_rank is last; mean wait of the rank that arrives first
     double  late_share, wait_seconds;
     char    algorithm[32], protocol[16];    // as NCCL names them; "": not reported
     int64_t channels;                       // 0: not reported
@@ -199,8 +199,8 @@ struct result_trace {
     struct waterfall waterfall;
 };
 
-// Two predictions with the same profiles share most of their error. Of changes up to 20 % between published rows that
-// differ by one option, 80 % are predicted within this percentage (docs/atlas.md).
+// Error of a predicted change of the step time, in percent: 80 % of the published changes of up to 20 %, by one option,
+// are predicted within it (docs/atlas.md). Predictions with the same profiles share most of their error, which cancels.
 #define PREDICTED_CHANGE_ERROR 7.7
 
 // Step time that gswbench predicts for this run on this machine.
@@ -210,7 +210,7 @@ struct result_expectation {
     double step_seconds, percent;    // percent: one standard deviation
     // share of compute time with a cost that was measured on a machine of this profile
     double measured_share;
-    // of the profile in FLOP/s (for the run's precision) and bytes/s; NaN: unknown
+    // from the profile: peak FLOP/s for the run's precision, and bytes/s; NaN: unknown
     double           peak, memory_bandwidth;
     struct waterfall waterfall;
 };
@@ -250,7 +250,7 @@ struct result_figures {
     double            last_step_seconds, mean_35_44_seconds;
     double            tokens_per_step, tokens_per_second, tokens_per_second_per_rank;
     int64_t           convention;                  // headline convention: published if available, else full
-    double            teraflops_per_rank;          // headline convention
+    double            teraflops_per_rank;          // TFLOP/s per rank by this convention
     double            utilization[FLOPS_COUNT];    // MFU; NaN if the convention counts more than the peak allows
     double            days_per_trillion_tokens;
     double            joules_per_step, tokens_per_joule;    // all ranks together; NaN if one is unknown

@@ -78,10 +78,10 @@ enum { SWEEP_OWN = -1 };    // layout number that means the job's own layout
 struct shown_sweep {
     const struct job          *job;
     const struct sweep        *sweep;
-    const char                *advice;           // "": some layout fits
+    const char                *advice;           // what to do if no layout fits; "": some layout fits
     const char                *output;           // folder for predictions and sweep.html; NULL: none
     double                     range_percent;    // error range of the best layout; NaN: unknown
-    const struct sweep_choice *own;              // NULL: cannot be predicted
+    const struct sweep_choice *own;              // the job's own layout; NULL: it cannot be predicted
 };
 
 // Returns the job with layout number `layout` of the sweep, or with its own layout (SWEEP_OWN).

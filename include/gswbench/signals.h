@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Until signals_keep is called, a signal ends the process at once, because there is no result to lose. Afterwards the
-// run ends after the current step and keeps its result; the same signal again kills the process. signals_name(0) names
-// an end without a signal: the launcher has ended.
+// Until signals_keep is called, SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGALRM (time limit) end the process at once, as
+// there is no result to lose. Afterwards the run ends after the current step and keeps its result, and the same signal
+// again kills the process. signals_name(0) names an end without a signal: the launcher has ended.
 //
 // signals_catch: is_first: this process prints why it ends. seconds: time limit; 0: none.
 void        signals_catch(bool is_first, int64_t seconds);

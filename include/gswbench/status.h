@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-// Exit codes, documented in docs/method.md. Launchers and shells use 16, 17, 110, 124, 126-165 and 253.
+// Exit codes, documented in docs/method.md. 16, 17, 110, 124, 126-165 and 253 are left to launchers and shells.
 enum exit_code {
     EXIT_VALID      = 0,
     EXIT_INTERNAL   = 1,     // a bug in gswbench
@@ -30,8 +30,8 @@ typedef struct status {
     char text[1020];
 } status;
 
-// Return an error: a configuration error (EXIT_CONFIG), or one with another exit code. The text becomes one printable
-// line.
+// fail returns a configuration error (EXIT_CONFIG), fail_as an error with another exit code. The text becomes one
+// printable line.
 status fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 status fail_as(int exit_code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -162,8 +162,8 @@ void step_rehearse(struct step *step);
 // Repeats the ops that convert or gather the optimizer's output; they write the same bits. All ranks call it.
 void step_remake_weights(struct step *step);
 
-// Returns whether an op may produce different bits from the same operands. is_mixed: one run is issued, the other is a
-// graph replay.
+// Returns whether an op may produce different bits from the same operands in two runs. is_mixed: one run issues the op
+// itself, the other replays a graph.
 bool step_op_varies(const struct step *step, int32_t op, bool is_mixed);
 bool step_is_captured(const struct step *step);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A suite: a list of jobs (rows) that run one after the other in one allocation, after one preflight for all. Each row
-// gets a verdict as from `gswbench accept`: its run decides whether the machine is accepted or refused.
+// gets a verdict as from `gswbench accept`: the step time of the row's run decides if the machine is accepted.
 #pragma once
 
 #include <stdbool.h>
@@ -46,9 +46,9 @@ struct suite {
     bool    is_stopped;    // a signal or the time limit ended the suite before the last row
 };
 
-// suite_read.c: reads the rows of a suite. `name` is an installed suite or a file. Of `selection`, every row takes the
-// number of ranks and the overrides (--set), which win over those of the row. If a row cannot run, its `problem` says
-// why. suite_free frees the suite.
+// suite_read.c: reads the rows of a suite. `name` is an installed suite or a file. `selection` has the rank count of
+// all rows, and overrides (--set) that win over the settings of a row. If a row cannot run, its `problem` says why.
+// suite_free frees the suite.
 status suite_read(struct suite *suite, const char *name, const struct job_selection *selection);
 void   suite_free(struct suite *suite);
 

@@ -26,9 +26,9 @@ struct job_proof {
     int64_t world;
     int64_t built;             // ranks whose plans were built, verified and compared with their class
     int64_t classes;           // number of rank classes
-    int64_t ops;               // ops in one rank of each class
-    int64_t communications;    // communication ops in one rank of each class
-    double  flops;             // FLOPs per step: one rank of each class, times the ranks of a class
+    int64_t ops;               // sum over the classes: ops of one rank
+    int64_t communications;    // sum over the classes: communication ops of one rank
+    double  flops;             // FLOPs of all ranks per step: sum over the classes for one rank, times ranks per class
     int32_t findings;
     // The rank, among the built ones, with the most bytes in its storages:
     int64_t largest_rank, largest_bytes;
