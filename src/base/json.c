@@ -384,7 +384,7 @@ static json_t *of_type(const char *name)
     return json_pack("{s:s}", "type", name);
 }
 
-// Returns the schema of a number, or null for NaN and infinities.
+// Returns the schema of a number. NaN and infinities become null.
 static json_t *of_real(void)
 {
     return json_pack("{s:[s, s]}", "type", "number", "null");

@@ -229,7 +229,7 @@ void output_abandon(struct output *output)
     }
 }
 
-// Writes a whole file that was begun with this status.
+// Writes a whole file. `begun` is the status of the call that has opened it.
 static status fill(struct output *output, status begun, const void *data, size_t bytes)
 {
     TRY(begun);

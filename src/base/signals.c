@@ -45,7 +45,7 @@ static void set_handlers(void)
     }
     sigaction(SIGUSR2, &question, NULL);
     // A write to a closed pipe then fails with EPIPE and is reported. Otherwise SIGPIPE would end the process silently.
-    signal(SIGPIPE, SIG_IGN);
+    // Without SIGPIPE, which would end the process silently, a write to a closed pipe fails with EPIPE and is reported.
 }
 
 void signals_catch(bool is_first, int64_t seconds)
