@@ -24,7 +24,7 @@ struct flight {
     struct calibrate_setup  setup;
     struct distinct_ops     list;           // distinct ops of the job
     struct measured_ops     measured;       // op times in the hardware profile
-    bool                    takes_turns;    // ranks share cores, so only one of them measures at a time
+    bool                    takes_turns;    // cores are shared, so ranks on the same cores measure one by one
     const char             *sharing;        // the cause of takes_turns, as text for a note; NULL if it is false
     double                  began;          // start time, by clock_seconds
     struct preflight_report report;         // equal on every rank
@@ -48,9 +48,9 @@ void flight_meet(struct flight *flight, const char *after);
 // Collective.
 bool flight_has_time(struct flight *flight, double share);
 
-// A measurement that flight_repeat runs in batches. After each batch, flight_repeat searches for outliers. It ends if
-// there are no outliers and the values are precise enough, if several batches have found the same outliers, or if time
-// runs out. Outliers that only the last batch has found are removed.
+// A measurement that flight_repeat runs in batches. After each batch, flight_repeat searches for outliers. The
+// measurement ends if there are no outliers and the values are precise enough, if several batches have found the same
+// outliers, or if time runs out. Outliers that only the last batch has found are removed.
 typedef status flight_round(struct flight *flight, void *state);
 struct flight_series {
     flight_round *run;
