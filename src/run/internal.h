@@ -44,7 +44,7 @@ struct graphs_plan {
     int64_t capture_after, tried;
 };
 
-// observations.c: CPU time of this machine and of this process during the measured steps, from /proc/stat.
+// observations.c: CPU time during the measured steps: of this machine from /proc/stat, of this process from getrusage.
 enum { PROCESSORS_MAX = 1024 };
 struct processors {
     bool   is_begun;
@@ -139,12 +139,12 @@ void checkpoints_close(struct steps *steps);
 // second time, the fault stays off unless [fault] repeats is set.
 void fault_begin(struct steps *steps, int64_t index, bool is_repetition);
 
-// observations.c: observations_open samples this rank's device, unless several ranks share it. observations_gather
-// collects every rank's samples (collective).
+// observations.c: observations_open starts to sample this rank's device, unless several ranks share it (sharers > 1).
+// observations_gather collects every rank's samples (collective).
 void observations_open(struct steps *steps, int64_t sharers);
 void observations_gather(struct steps *steps, int64_t sharers);
 
-// observations.c: emits NVTX ranges if a profiler is attached. profile_close may be called twice.
+// observations.c: profile_open makes ops emit NVTX ranges if a profiler is attached. profile_close may be called twice.
 void profile_open(struct steps *steps);
 // Prints the command of a profiler that collects the steps of [profile], unless one is attached.
 void profile_advise(const struct profile_config *profile);
@@ -203,5 +203,5 @@ void   graphs_decide(struct steps *steps, int64_t index);
 status thresholds_check(const struct run_config *run);
 
 // Prints a line per threshold. Returns EXIT_GATE if a threshold is missed, else EXIT_UNDECIDED if one cannot be
-// decided, else EXIT_VALID. In a run that is not VALID no threshold can be decided, unless is_forced.
+// decided, else EXIT_VALID. Thresholds can be decided in VALID runs and, with is_forced, in DEGRADED ones.
 int thresholds_judge(const struct result *result, const struct run_config *run, bool is_forced, FILE *file);
