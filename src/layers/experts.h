@@ -49,8 +49,8 @@ int32_t experts_shared_backward(struct sublayer *sublayer, int32_t gradient);
 // Append the router's GEMM, and the op that assigns tokens to experts (routing.c).
 void experts_append_logits(struct sublayer *sublayer);
 void experts_append_route(struct sublayer *sublayer);
-// Without a capacity factor (dropless): appends the op with which the host reads the token counts. Recompute reuses the
-// counts of the forward pass. Returns the index of the first row count, or -1.
+// In a dropless layer, appends the op with which the host reads the token counts, and returns the index of the first
+// row count. Returns -1 in other layers, and in recompute, which reuses the counts of the forward pass.
 int32_t experts_append_row_counts(struct sublayer *sublayer);
 // Appends the router's backward pass. Adds its input gradient to the tensor `other`, or to a new tensor if other is -1,
 // and returns the tensor.

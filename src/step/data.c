@@ -21,8 +21,8 @@ static const uint64_t rounding_stream   = UINT64_MAX - 3;
 
 enum { MARKOV_ALPHABET = 256, MARKOV_SUCCESSORS = 4, MARKOV_EIGHTHS = 8 };
 
-// Markov data has only the tokens 0 .. alphabet - 1. Each token has four possible successors, one from each quarter of
-// the alphabet, with probabilities 1/2, 1/4, 1/8 and 1/8. These differ, so the entropy is exactly 1.75 bits per token.
+// Markov data has only the tokens 0 .. alphabet - 1. A token has four different successors, one from each quarter of
+// the alphabet, with probabilities 1/2, 1/4, 1/8 and 1/8. So the entropy is exactly 1.75 bits per token.
 static int32_t markov_successor(uint64_t key, int64_t alphabet, int32_t token, int successor)
 {
     int64_t begin = successor * alphabet / MARKOV_SUCCESSORS;
@@ -269,7 +269,7 @@ static void initialise_unit(struct step *step, const struct plan *plan, const st
 }
 
 // Returns the radians per position of rotary pair i, with Llama 3.1 scaling: frequencies with long wavelengths are
-// divided by the factor, short ones are kept, and the ones between are interpolated.
+// divided by rope_scaling, those with short ones are kept, and the frequencies between are interpolated.
 static double rope_frequency(const struct model_config *model, int64_t i, int64_t pairs)
 {
     const double original_context = 8192, low = 1, high = 4, pi = 3.14159265358979323846;

@@ -82,8 +82,8 @@ const struct row_count *row_counts_of(const struct plan *plan, const struct op *
     return i < plan->row_count_total ? &plan->row_counts[i] : NULL;
 }
 
-// Checks the sum of this rank's counts: top_k per token, since none is dropped, plus the padding of each expert. Only
-// this rank knows the sum, so other ranks, which also receive these counts, could not detect a damaged count.
+// Checks the sum of this rank's counts: top_k per token, since none is dropped, plus the padding of each expert. Other
+// ranks receive only a part of these counts, so they could not detect a damaged count by its sum.
 static void check_own(const struct row_counts *row_counts, const struct queued_op *queued, const int32_t *numbers)
 {
     const struct routing_shape *shape  = &queued->op->shape.routing;

@@ -7,7 +7,7 @@
 
 #include "gswbench/clock.h"
 
-// Timed events at the begin and the end of an op or of its waits; NULL: none.
+// Timed events before and after an op, or before and after its waits; NULL: none.
 struct event_pair {
     void *begin, *end;
 };
@@ -150,8 +150,8 @@ status step_trace_noted(struct step *step, struct op_time *times)
     return OK;
 }
 
-// Returns the earliest time at which the op could start: the end of its dependencies and of the previous op on its
-// stream.
+// Returns the earliest time at which the op could start: the latest end of its dependencies and of the previous op on
+// its stream.
 static double find_ready(const struct trace *trace, const struct op *op, double stream_end)
 {
     double ready = stream_end;
