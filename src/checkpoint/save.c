@@ -72,10 +72,8 @@ static status pass_entry(struct checkpoint_save *save, int32_t index, char *piec
     const struct shard_run  *run    = &save->shard.runs[index];
     const struct safetensor *entry  = &save->shard.entries[index];
     int64_t                  offset = format_bytes(entry->format, run->first), bytes = entry_bytes(entry);
-    char                    *own = step_host_memory(save->step, run->tensor);
-    if (save->magnitudes != NULL && run->tensor == save->plan->scaling.amaxes) {
-        return take(save, save->magnitudes, bytes);
-    }
+    bool                     is_gathered = save->magnitudes != NULL && run->tensor == save->plan->scaling.amaxes;
+    const char              *own = is_gathered ? (char *)save->magnitudes : step_host_memory(save->step, run->tensor);
     for (int64_t done = 0; done < bytes; done += PIECE_BYTES) {
         int64_t count = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
         if (own == NULL) {

@@ -46,24 +46,28 @@ status plan_hardware_flops(const struct plan *plan, const struct plan_request *r
     return OK;
 }
 
-// Fails, with the reason, if the named backend cannot run an op of rank 0 on any device. Does not check ops that only
-// later pipeline stages have, such as GEMMs of experts after dense layers.
-static status check_backend(const struct plan_request *request, const char *backend)
+// Fails, with the reason, if the named backend cannot run an op of the plan on any device.
+static status check_backend(const struct plan *plan, const char *backend)
 {
-    struct plan plan;
-    status      result = plan_build(&plan, request);
-    for (int32_t i = 0; i < plan.op_count && !failed(&result); i++) {
-        const struct op *op                   = &plan.ops[i];
+    status result = OK;
+    for (int32_t i = 0; i < plan->op_count && !failed(&result); i++) {
+        const struct op *op                   = &plan->ops[i];
         struct buffer    buffers[OP_OPERANDS] = {{.data = NULL}};
         for (int slot = 0; slot < op->operand_count; slot++) {
             if (op->operand[slot] >= 0) {
-                buffers[slot].format = plan.tensors[op->operand[slot]].format;
+                buffers[slot].format = plan->tensors[op->operand[slot]].format;
             }
         }
         result = backend_check_op(backend, op, buffers);
     }
-    plan_free(&plan);
     return result;
+}
+
+static status build_supported(const void *state, int64_t rank, struct plan *plan)
+{
+    const struct job *job = state;
+    TRY(build_requested(&job->request, rank, plan));
+    return check_backend(plan, job->config.run.backend);
 }
 
 static status list_connections(const struct job *job, int64_t rank, struct plan_connections *connections)
@@ -118,8 +122,8 @@ status job_prove(struct proved_job *proved)
     if (failed(&proved->job.support)) {
         return OK;
     }
-    TRY(check_backend(&proved->job.request, proved->job.config.run.backend));
-    TRY(job_verify(&proved->job.request, &proved->proof));
+    const struct job_plans plans = {.build = build_supported, .state = &proved->job};
+    TRY(job_verify_plans(&plans, &proved->proof));
     proved->flops[FLOPS_HARDWARE] = proved->proof.flops / (double)config->train.global_batch;
     if (proved->proof.world > 1) {
         TRY(estimate_connections(proved));

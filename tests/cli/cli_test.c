@@ -87,6 +87,14 @@ Test(cli, checks_what_the_device_cannot_do_where_it_is_named)
         3,
         "[run] backend = cuda: qkv: an FP8 GEMM of 100 x 256 x 128, whose sizes must be multiples of 16: change "
         "train.sequence, the model or its layout, or use precision.compute = bf16 (backend: --set run.backend=cuda)");
+    expect_error(
+        "check --config tiny-llama --ranks 2 --set run.backend=cuda --set precision.compute=fp8 --set "
+        "parallel.pp=2 --set model.family=gswbench --set 'model.pattern=2 x dense, 2 x experts' --set "
+        "model.experts=4 --set model.top_k=2 --set model.expert_ffn=40",
+        3,
+        "[run] backend = cuda: fc2: an FP8 GEMM of 128 x 128 x 40, whose sizes must be multiples of 16: change "
+        "train.sequence, the model or its layout, or use precision.compute = bf16 (backend: --set "
+        "run.backend=cuda)");
     expect_success("check --config tiny-llama --ranks 1 --set run.backend=cuda --set precision.compute=fp8");
     expect_success("check --config tiny-llama --ranks 1 --set precision.compute=fp8 --set train.sequence=100");
 }
