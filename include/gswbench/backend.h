@@ -157,7 +157,7 @@ struct backend_ops {
 
     // Selects algorithms and kernels for one op, before memory is allocated, so that a step selects nothing. buffers
     // have their final alignment, but their data must not be read. Sets *prepared if the op needs a selection; it is
-    // then valid until the backend closes. NULL: no op needs preparation.
+    // then valid until the backend closes. If the function is NULL, no op needs preparation.
     status (*prepare)(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
                       const struct prepared **prepared);
     const struct backend_choices *choices;                   // NULL: nothing is selected by timing

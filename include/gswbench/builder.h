@@ -80,13 +80,13 @@ struct builder {
     int64_t              heads, kv_heads;       // attention heads on this rank
     int64_t              key_dim, value_dim;    // elements of a head of queries and keys, and of values
     struct routing_shape routing;               // shape of the routing ops, the same in every layer with experts
-    int64_t              prefetch, reshard;     // the options of [parallel] with these names
+    int64_t              prefetch, reshard;     // parallel.prefetch and parallel.reshard
     bool                 gathers_forward;       // ZeRO-1: updated weights are gathered in the next forward pass
     bool                 reduces_each;          // gradients are reduced over replicas per microbatch, not per step
     int32_t             *owners;                // Muon: replica that owns each matrix [weights][WEIGHT_PARTS]
     // With adapters, all other weights are frozen. The backward pass ends at the first trained weight of the model.
-    int64_t               first_trained_place;       // place of the block with this weight
-    int32_t               first_trained_sublayer;    // index of the sublayer with this weight in its block
+    int64_t               first_trained_place;       // place of the block with the first trained weight
+    int32_t               first_trained_sublayer;    // index in that block of the sublayer with this weight
     int32_t              *adapted;                   // tensors t (adapter_input) [MTP modules or 1][weights][in_flight]
     struct adapter_input *adapter_inputs;            // one per weight of this rank
     int64_t               deferral;                  // number of microbatches whose head weight gradient is deferred

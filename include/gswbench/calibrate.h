@@ -30,7 +30,7 @@ struct distinct_op {
     int64_t       count;                    // number of ops with this key in the plans of all stages together
 
     struct quantity seconds;          // median time on the slowest rank
-    double          delay_seconds;    // CPU ranks: by how much compute on the same cores delays the communication op
+    double          delay_seconds;    // CPU ranks: seconds by which compute on the same cores delays a communication op
     double          contention;       // CPU ranks: seconds of compute lost per second of overlapping communication
 };
 

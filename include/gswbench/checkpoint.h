@@ -18,7 +18,7 @@ status checkpoint_check_space(const struct plan *plan, const struct output_folde
 // created, or must be empty.
 status checkpoint_write_initial(const struct plan *plan, uint64_t seed, const char *folder);
 
-// Training progress at a save: completed steps, consumed samples, and the data and seed that the samples came from.
+// Training progress at a save: completed steps, consumed samples, and run.data and run.seed, which define the samples.
 struct checkpoint_origin {
     int64_t step, samples, seed;
     char    data[16];

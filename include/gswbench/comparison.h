@@ -145,7 +145,7 @@ struct history_row {
 };
 
 struct history {
-    bool                force;    // compare runs that are not comparable, such as DEGRADED ones
+    bool                force;    // also compare runs that comparison_check refuses, such as DEGRADED ones
     struct result      *results;
     int64_t             result_count;
     struct history_row *rows;

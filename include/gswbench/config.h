@@ -114,7 +114,7 @@ struct checkpoint_config {
     char    load[OPTION_PATH_BYTES], save[OPTION_PATH_BYTES];    // folders; "": none
     int64_t every, at_end, keep;    // every: steps between saves; keep: checkpoints to keep, 0: all
     int64_t asynchronous, verify;
-    double  grace;    // seconds to finish the current step and its save after a signal; 0: 0.4 s
+    double  grace;    // seconds from a signal to the end of the current step and its save; 0: 0.4 s
 };
 extern const struct option checkpoint_options[];
 

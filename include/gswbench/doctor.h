@@ -11,7 +11,7 @@ enum doctor_state {
     DOCTOR_OK,
     DOCTOR_ABSENT,     // missing, but not needed here, like NCCL on a host without a GPU
     DOCTOR_WARNING,    // works, but slowly or not for every job
-    DOCTOR_WRONG,      // jobs on this host fail until it is repaired
+    DOCTOR_WRONG,      // jobs on this host fail until this is repaired
     DOCTOR_STATES,
 };
 

@@ -83,7 +83,7 @@ struct rank_environment {
     struct environment_notes   notes;
 
     struct setting_list     *settings;      // this rank's settings, which were compared with the other ranks'
-    struct result_deviation *deviations;    // values that differ from rank 0's, with the ranks that have them
+    struct result_deviation *deviations;    // settings that differ from rank 0's on some ranks, and these ranks
     int64_t                  deviation_count;
     // [enum gemm_origin]: number of autotuned algorithms of this origin, summed over ranks
     int64_t choice_counts[3];

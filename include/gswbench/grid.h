@@ -45,7 +45,7 @@ struct page_card {
 };
 struct page {
     const char             *title, *subtitle;
-    const char             *verdict, *style;    // badge, and its class in report.css; NULL: none
+    const char             *verdict, *style;    // text of the badge, and its CSS class in report.css; NULL: no badge
     const char             *answer, *detail;    // detail: "": none
     const struct page_card *cards;
     int                     card_count;

@@ -6,8 +6,8 @@
 #include "gswbench/builder.h"
 
 struct linear {
-    const char *role;
-    int32_t     weight;
+    const char *role;           // name of the GEMM
+    int32_t     weight;         // index in plan->weights
     bool        is_gradient;    // true: the GEMM is the data gradient dx = dy W
     bool        is_whole;       // true: the GEMM is not split to overlap with tp communication
 };
@@ -43,11 +43,11 @@ bool weight_is_frozen(const struct builder *builder, int32_t weight);
 // tokens: tokens of a microbatch on this rank; shard_tokens: tokens / tp with sequence parallelism, else tokens; k, n:
 // inputs and outputs. With tp_overlap, gather and GEMM are split into the steps of a ring. Without sequence
 // parallelism, and for experts that are not sharded over tp, x is not gathered. whole, unless NULL, receives the
-// gathered tensor.
+// gathered tensor. role: name of the all-gather.
 int32_t tp_gather_linear(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
                          int32_t *whole);
 // Row-parallel linear: multiplies x [tokens, k], then reduce-scatters the product over tp to [shard_tokens, n], or
-// all-reduces it without sequence parallelism. out: result tensor, or -1 for a new one.
+// all-reduces it without sequence parallelism. out: result tensor, or -1 for a new one. role: name of the collective.
 int32_t tp_linear_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
                          int32_t out);
 int32_t tp_linear_then_reduce(struct builder *builder, const struct linear *linear, const char *role, int32_t x,
@@ -166,8 +166,8 @@ void quantize_update_weights(struct builder *builder, int32_t unit);
 // weights, whose amaxes this call computes.
 void quantize_scale_weights(struct builder *builder);
 
-// Declares the FP8 scales that persist over steps. Delayed scaling: all scales. Current scaling: scales of weights on
-// which several ranks must agree.
+// Declares the FP8 scales that persist over steps. Delayed scaling: all scales. Current scaling: the scales of weights,
+// if several ranks must have the same scale.
 void scales_declare(struct builder *builder);
 // Returns the tensor in which AdamW stores the amax of a weight; -1: it stores none.
 int32_t scales_noted_magnitude(const struct builder *builder, int32_t weight);

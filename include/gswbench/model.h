@@ -269,7 +269,7 @@ struct train_config {
     int64_t overlap_microbatches;      // forward of one microbatch overlaps with backward of another
     int64_t delay_weight_gradients;    // weight gradients of experts are computed after all input gradients
     int64_t recompute, recompute_every, recompute_save, recompute_modules;
-    int64_t recompute_layers;           // number of recomputed layers of each chunk, from its start; 0: all
+    int64_t recompute_layers;           // only the first n layers of each pipeline chunk recompute; 0: all layers
     int64_t routing, capacity_scope;    // enum routing, enum capacity_scope
     double  prediction_weight;          // weight of the MTP loss relative to the loss of the next token
     double  routing_skew;               // skewed routing: load of the first top_k experts / mean load

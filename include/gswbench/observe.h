@@ -91,7 +91,7 @@ struct observation {
     struct throttle_values throttles[THROTTLE_COUNT];
 
     double energy_joules;        // over the measured steps and the time between them
-    char   energy_source[16];    // "counter", or "power" for integrated samples; "": unknown
+    char   energy_source[16];    // "counter" of the device, or "power" (integral of power samples); "": unknown
 };
 
 // Sets all values to unknown. missing: the reason.

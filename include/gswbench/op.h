@@ -178,7 +178,7 @@ enum { OP_WAITS = STREAM_COUNT - 1 };
 
 struct op {
     uint8_t kind, stream, operand_count, wait_count;
-    bool    accumulates;    // adds to its output (OP_USE_ADD in op_table) instead of overwriting it
+    bool    accumulates;    // the op adds to its outputs with OP_USE_ADD (op_table.h) instead of overwriting them
     // The op computes weights, or their scales, from the optimizer state. It also runs once before the first step.
     bool is_initial;
     // FP8 GEMM with fast accumulation (enum fast_sums): its partial sums have a reduced precision.

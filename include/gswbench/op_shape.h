@@ -14,7 +14,7 @@ enum norm { NORM_RMS, NORM_LAYER, NORM_LAYER_1P, NORM_COUNT };
 
 struct gemm_shape {
     int64_t m, n, k;
-    bool    transpose_a, transpose_b;    // A is stored [k, m], B is stored [n, k]
+    bool    transpose_a, transpose_b;    // transpose_a: A is stored [k, m]; transpose_b: B is stored [n, k]
     int32_t scaling_a, scaling_b;        // enum scaling of A [m, k] and B [n, k]
     float   scale;                       // factor of the product; 0 means 1
     float   addend;                      // factor of the operand GEMM_ADDEND

@@ -34,7 +34,7 @@ enum op_use {
     OP_USE_UNLESS_MASTER,    // written if there are master weights, else updated
 };
 enum op_need {
-    OP_NEED_ALWAYS,
+    OP_NEED_ALWAYS,    // the operand must be present
     OP_NEED_NEVER,
     OP_NEED_OWN_SCALE,    // required if the op computes an FP8 per-tensor scale
     OP_NEED_NO_MASTER,    // required if there are no master weights

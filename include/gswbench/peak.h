@@ -16,7 +16,7 @@ struct peak {
 struct peak peak_of_hardware(const struct hardware_config *hardware, enum rate rate);
 
 // Returns the peak of the devices that ran the job, by name. If [hardware] describes the device, its peak is used, else
-// the peak of the installed profile that names the device. Devices with different peaks have no common peak.
+// the peak of the installed profile that names the device. NaN if the devices have different peaks.
 enum { DEVICE_NAME_BYTES = 64 };
 struct peak peak_of_devices(const char (*names)[DEVICE_NAME_BYTES], int count, const struct hardware_config *hardware,
                             enum rate rate);

@@ -153,13 +153,13 @@ struct plan_group {
 int64_t plan_group_nodes(const struct plan_group *group, int64_t ranks_per_node);
 bool    plan_group_is_apart(const struct plan_group *group, int64_t peer, int64_t ranks_per_node);
 
-// FP8 scales of the model's linears, the same on all ranks: f32 [slots], with one slot per operand role and linear,
-// slot = role * linears + linear.
+// FP8 scales of the model's linears, the same on all ranks: f32 [entries]. Entry role * linears + linear is for one
+// operand role (enum linear_role) of one linear.
 struct plan_scaling {
     int64_t linears;
     int32_t scales, factors;    // scales and their inverses, 1 before the first step; -1: none
     int32_t amaxes;             // largest magnitudes of the current step; RESCALE resets them to 0
-    int32_t history;            // [slots, steps] largest magnitudes of past steps, initially 0
+    int32_t history;            // [entries, steps] largest magnitudes of past steps, initially 0
 };
 
 enum { PLAN_ALIGNMENT = 256 };

@@ -243,7 +243,7 @@ struct cost_model {
 struct predict_stage {
     struct plan plan;    // plan of the stage's first rank
     int64_t     rank, bytes;
-    // cost of the compute ops: in total, and of the ops with a measured time
+    // sums over ops: cost of all compute ops, cost of those with a measured time, and cost.stall_seconds
     double compute_seconds, measured_seconds;
     double stall_seconds;
 };

@@ -31,15 +31,15 @@ struct software_config {
     struct quantity memory_bytes, cast_bytes, loss_bytes, optimizer_bytes, gemm_share, gemm_share_fp4;
     struct quantity loss_rate;                // upper limit of logits/s for the loss and its gradient, on any device
     struct quantity scan_rate;                // upper limit of FLOP/s of scans, on any device
-    int64_t         scale_kernels;            // number of kernels of a quantization that computes its scale first
-    int64_t         fp8_gathers;              // casts to FP8 before the all-gather of tp
-    int64_t         fp8_attention;            // attention in FP8 if linears are
-    int64_t         fp8_head;                 // head in FP8 if linears are
+    int64_t         scale_kernels;            // number of kernels of a quantization whose scale is computed first
+    int64_t         fp8_gathers;              // casts inputs to FP8 before the all-gather over tp, not after it
+    int64_t         fp8_attention;            // attention runs in FP8 if linears do
+    int64_t         fp8_head;                 // the head runs in FP8 if linears do
     int64_t         fp8_transposes_once;      // keeps transposed weights in FP8 for all microbatches of a step
-    int64_t         fp8_transposes;           // keeps transposed copies in FP8 on GPUs that do not need them, too
+    int64_t         fp8_transposes;           // makes transposed FP8 copies also on GPUs that do not need them
     int64_t         mxfp8_norms;              // norms write copies in MXFP8 instead of BF16
     int64_t         frozen_transposes;        // transposes stored frozen weights in each backward pass
-    int64_t         fp8_activation_inputs;    // casts the inputs of MLP activations to FP8 to keep them
+    int64_t         fp8_activation_inputs;    // keeps the inputs of MLP activations in FP8, cast by separate kernels
     int64_t         adapter_kernels;          // 1 << enum adapter_kernel
     // With tp_overlap. A GEMM that gathers its input computes the rows of gather_blocks ranks of tp at a time. If a
     // GEMM's output is reduced, the GEMM is split into reduce_parts GEMMs that do not accumulate; 0: as in the plan.

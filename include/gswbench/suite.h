@@ -23,7 +23,7 @@ struct suite_row {
 
     int64_t verdict;    // enum acceptance; ACCEPTANCE_NONE: did not run
     char    reason[600], drain[1024], run_id[32], run_verdict[16];
-    // published_percent: published step time in percent of the measured one
+    // published_percent: published step time in percent of the measured one; NaN: not compared with a published one
     double            step_seconds, low, high, published_percent;
     bool              is_earlier;    // the outcome is from an earlier call of the suite
     struct benchmark *benchmark;     // the job; NULL if it cannot run

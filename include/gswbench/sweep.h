@@ -31,9 +31,9 @@ struct sweep {
     bool (*goes_on)(void *state, const struct sweep *sweep);
     void *state;
 
-    // Outputs: numbers of layouts. layout_count = refused + too_large + fit. too_large: a lower bound of the layout's
-    // memory, in gswbench or in the modelled framework, exceeds the device. predicted: the layout has a full
-    // prediction. The other layouts have a lower bound of their step time that excludes them from best.
+    // Outputs: numbers of layouts. layout_count = refused + too_large + fit. too_large: the layout needs more memory
+    // than the device has, in gswbench or in the modelled framework. predicted: the layout has a full prediction. The
+    // other layouts have a lower bound of their step time that excludes them from best.
     int64_t refused, too_large, fit, predicted;
     // goes_on stopped the sweep: best is chosen only from the layouts predicted before
     bool                 is_stopped;
