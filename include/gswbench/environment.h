@@ -91,8 +91,8 @@ struct rank_environment {
 };
 
 // Compares the ranks, then opens backend, device and communicator. The environment must be zeroed. Fails if the ranks'
-// configurations differ, or if only some ranks write weights. own: an error that this rank found before; the call then
-// fails on all ranks. Collective, with the same status on every rank. Call environment_close even after an error.
+// configurations or backends differ, or if only some ranks write weights. own: an error of this rank, with which the
+// call fails on all ranks. Collective, with the same status on every rank. Call environment_close even after an error.
 status environment_open(struct rank_environment *environment, const struct config *config, bool writes_weights,
                         struct comm *comm, status own);
 void   environment_close(struct rank_environment *environment);
@@ -110,8 +110,8 @@ status environment_open_backend(struct backend *backend, const struct config *co
 uint64_t environment_fingerprint(struct backend *backend);
 
 // Counts the ranks that use this rank's device, and lists the device models of the job. Fails (EXIT_LAUNCH) if more
-// than `allowed` ranks share the device, or if ranks have different backends. Collective, but the status may differ
-// between ranks. The caller frees names even after an error.
+// than `allowed` ranks share the device. Collective, but the status may differ between ranks. The caller frees
+// `names`, even after an error.
 status environment_share_devices(struct environment_devices *devices, struct comm *comm, struct backend *backend,
                                  int64_t allowed);
 

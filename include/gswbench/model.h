@@ -107,7 +107,7 @@ enum flop_convention {
     FLOPS_PUBLISHED,    // the convention of the published result, [published] convention
     FLOPS_FULL,         // attention counts all pairs of positions, as without a causal mask
     FLOPS_CAUSAL,       // attention counts half of the pairs
-    FLOPS_6N,           // FLOPs per token: 6 * active parameters + 12 * layers * hidden * sequence (torchtitan)
+    FLOPS_6N,           // per token: 6 * active parameters, plus the attention FLOPs of FLOPS_FULL (torchtitan)
     FLOPS_HARDWARE,     // FLOPs that the ops of the step execute; they are known only from a plan
     FLOPS_COUNT
 };
