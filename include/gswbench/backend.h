@@ -89,8 +89,8 @@ struct backend_streams {
     void (*capture_release)(struct backend *backend);
 };
 
-// Time span of one op on the device, from the start of its first kernel to the end of its last, in seconds on the clock
-// of clock_seconds().
+// Time span of one op on the device: start of its first kernel and end of its last kernel. Seconds, on the clock of
+// clock_seconds().
 struct backend_span {
     double begin, end;
     bool   is_known;    // false: no record exists for the op

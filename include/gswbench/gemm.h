@@ -38,8 +38,8 @@ struct gemm_key {
 };
 bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other);
 
-// Fails if no device supports the GEMM. cuBLASLt must support the combination of types. FP8 and FP4 GEMMs also need
-// operands A [m, k] and B [n, k], and sizes that are multiples of 16 (32 with MX blocks and in FP4). At most one
+// Fails if no device supports the GEMM. cuBLASLt must support the combination of types. FP8 and FP4 GEMMs need
+// operands A [m, k] and B [n, k]. Their sizes must be multiples of 16, with MX blocks and in FP4 of 32. At most one
 // operand is E5M2, at most one has 128 x 128 blocks, and none has scales per row.
 status gemm_check(const struct gemm_key *key);
 

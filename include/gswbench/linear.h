@@ -23,8 +23,8 @@ int32_t linear_splittable(struct builder *builder, const struct linear *linear, 
 int32_t linear_forward(struct builder *builder, const char *role, int32_t x, int32_t weight);
 int32_t linear_data_gradient(struct builder *builder, const char *role, int32_t dy, int32_t weight);
 void    linear_weight_gradient(struct builder *builder, const char *role, int32_t dy, int32_t x, int32_t weight);
-// Appends the weight gradients of the current microbatch (assembly.tag) that a zero-bubble schedule moved out of its
-// backward pass (builder->delayed), and ends the gradients of their FSDP units.
+// For a zero-bubble schedule: appends the postponed weight gradients (builder->delayed) of the current microbatch
+// (assembly.tag), and ends the gradients of their FSDP units.
 void linear_append_delayed(struct builder *builder);
 // Returns whether the weight has a gradient, or an adapter of it has one.
 bool linear_is_trained(const struct builder *builder, int32_t weight);
@@ -86,8 +86,8 @@ int64_t unit_place_of_experts(const struct builder *builder, int64_t expert_laye
 // With FP8 weights or Muon, the linears of a block form a separate unit, because a unit has one format and optimizer.
 int64_t unit_place_of_linears(const struct builder *builder, int64_t layer);
 int64_t unit_place_of_adapters(const struct builder *builder, int64_t layer);
-// Rounds up the elements of a unit that is divided into this many slices, so that each slice starts at a multiple of 16
-// bytes even in the weight format with the fewest bits.
+// Rounds up the number of elements of a unit, which is then divided into this many slices. Each slice thus starts at a
+// multiple of 16 bytes, even in the weight format with the fewest bits.
 int64_t unit_align(const struct plan *plan, int64_t elements, int64_t slices);
 // Adds a unit with the place, elements and flags of `described`, for the layer of the current tag.
 void unit_create(struct builder *builder, const struct plan_unit *described);

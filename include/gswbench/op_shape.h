@@ -118,8 +118,8 @@ struct routing_shape {
     int64_t groups, top_groups;    // experts are chosen from the best top_groups of groups; 0: no groups
 };
 // Returns the number of slots, which are the rows of the send buffer. With a capacity, each expert has `capacity`
-// slots. Without one (multiple > 0), each expert's rows are padded to a multiple, and the result is the worst case of
-// this padding, rounded up so that each local expert (and its all-to-all) gets a part of equal size.
+// slots. Without one (multiple > 0), each expert's rows are padded to a multiple. The result is then the worst case of
+// the padding, rounded up so that the all-to-alls of all local experts have parts of equal size.
 static inline int64_t routing_slots(const struct routing_shape *shape)
 {
     if (shape->multiple == 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Declares the table of op kinds. A row has the operands of a kind, its cost model (which also selects the formula of
-// its FLOPs), its part of the waterfall, and the fields of its shape. The fields are printed, written to JSON, and form
-// the key of a measured time. docs/predictions.md lists the keys.
+// Declares the table of op kinds. A row has the operands of a kind, its cost model, its part of the waterfall, and the
+// fields of its shape. The cost model also selects the formula of FLOPs. The fields are printed, written to JSON, and
+// form the key of a measured time. docs/predictions.md lists the keys.
 #pragma once
 
 #include "gswbench/op.h"

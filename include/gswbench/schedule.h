@@ -40,8 +40,8 @@ int64_t schedule_actions(const struct schedule_shape *shape);
 // Lists the actions of a stage: 1F1B, or interleaved 1F1B with several chunks or overlapped actions. Within a chunk,
 // microbatches run in order. An interleaved schedule takes microbatches in groups of `stages`; a partial last group
 // keeps the order of a full group. Overlapped actions send their outputs only when both have ended. Therefore the
-// warm-up of an overlapped schedule has one more forward pass, and, as in interleaved 1F1B, two forward passes for each
-// later stage, even with one chunk.
+// warm-up of an overlapped schedule has one more forward pass. Even with one chunk, it has two forward passes for each
+// later stage, as in interleaved 1F1B.
 //
 // ZB-H1 (Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241) has the forward and backward passes of 1F1B.
 // Stage s computes the weight gradients of a microbatch s microbatches later than its backward pass, and the last ones

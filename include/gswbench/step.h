@@ -67,8 +67,8 @@ struct step_progress {
 };
 void step_set_progress(struct step *step, struct step_progress *progress);
 
-// Checks every step from now on: waits for each op and ends the job (EXIT_NUMBER) at the first op that writes a NaN or
-// an infinity, with its name. Such a step cannot be captured.
+// Checks every step from now on: waits for each op except NCCL collectives, and ends the job (EXIT_NUMBER) at the first
+// op that writes a NaN or an infinity, with its name. Such a step cannot be captured.
 void step_check(struct step *step);
 
 // The first NaN or infinity on a rank.

@@ -47,9 +47,9 @@ struct job_proof {
 //   stream therefore match the send order across channels, so a communicator may ignore channels.
 //
 // All plans are built and compared in jobs of up to 8 ranks or 2^20 ops (ops of rank 0 times ranks). A larger job
-// compares one rank of each class. On the first and last pipeline stage it also compares the second and the last rank
-// along each axis within a class, and the rank that is last along all these axes. All other ranks are assumed to
-// communicate like the other ranks of their class.
+// compares one rank of each class. On the first and last pipeline stage it compares more ranks of a class: the second
+// and the last along each axis within the class, and the one that is last along all these axes. All other ranks are
+// assumed to communicate like the compared ranks of their class.
 status job_verify_plans(const struct job_plans *plans, struct job_proof *proof);
 
 // The following functions sum over the ops of a plan: parameters, FLOPs, communication, bytes.
