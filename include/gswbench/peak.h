@@ -25,8 +25,8 @@ struct peak peak_of_devices(const char (*names)[DEVICE_NAME_BYTES], int count, c
 double peak_published(const struct published_config *published, enum rate rate);
 
 // Returns the peak for a FLOP convention. FLOPS_PUBLISHED uses the publication's peak if it is within 1 % of the peak
-// of the device, such as 989 for 989.5 TFLOP/s. Runs with equal step times then have equal MFU. All other conventions use
-// the device's peak.
+// of the device, such as 989 for 989.5 TFLOP/s. Runs with equal step times then have equal MFU. All other conventions
+// use the device's peak.
 double peak_for_convention(enum flop_convention convention, double device, double published);
 
 // Returns MFU: the time at peak divided by the measured time. Returns NaN if it exceeds 1, which no device reaches; the
