@@ -217,6 +217,10 @@ void groups_share(struct step *step);
 // group choose the same ops. is_chosen: [op_count]. Returns the number of chosen ops.
 int64_t distinct_choose(const struct plan *plan, bool *is_chosen);
 
+// Returns the value that a member's input has when a communication op is tested: 1 to 3, or 0 to 1 in sums over large
+// groups. The sum over a group is an integer of 1 to 256, so it is exact in bf16.
+int isolated_value(const struct op *op, const struct plan_group *group, int64_t member);
+
 // Allocate, free and clear the step's memory (storage.c). budget_check fails on all ranks (EXIT_MEMORY) if the plan
 // does not fit on one of them. Collective.
 void storages_open(struct step *step);

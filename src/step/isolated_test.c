@@ -5,22 +5,22 @@
 
 #include "gswbench/format.h"
 
-enum { SMALL_GROUP = 64, SPARSE = 8, POISON = 7, PIECE = 1 << 22 };    // POISON fills outputs; PIECE: elements per copy
+// POISON fills outputs; PIECE: elements per copy; bf16 represents all integers up to EXACT
+enum { SMALL_GROUP = 64, EXACT = 256, POISON = 7, PIECE = 1 << 22 };
 
-// Returns the value that every element of a rank's input has: 1 to 3. In sums over more than SMALL_GROUP ranks, every
-// 8th rank has 1 and the others 0, because bf16 represents all integers only up to 256. All elements are equal, since
-// several ops may read the same memory at once.
-static int value_of(const struct op *op, int64_t rank, int64_t size)
+// All elements of a tensor have this value, since several ops may read the same memory at once.
+int isolated_value(const struct op *op, const struct plan_group *group, int64_t member)
 {
     bool adds = op->kind == OP_ALL_REDUCE || op->kind == OP_REDUCE_SCATTER;
-    return adds && size > SMALL_GROUP ? rank % SPARSE == 0 : (int)(1 + rank % 3);
+    return adds && group->size > SMALL_GROUP ? member % (8 + group->size / EXACT) == 0
+                                             : (int)(1 + group->ranks[member] % 3);
 }
 
 static int sum_of(const struct op *op, const struct plan_group *group)
 {
     int sum = 0, maximum = 0;
     for (int64_t i = 0; i < group->size; i++) {
-        int value = value_of(op, group->ranks[i], group->size);
+        int value = isolated_value(op, group, i);
         sum += value;
         maximum = value > maximum ? value : maximum;
     }
@@ -75,7 +75,7 @@ static bool find_wrong(const struct streams *streams, const struct queued_op *qu
     bool                 is_wrong = false;
     for (int64_t i = 0; i < parts && !is_wrong; i++) {
         int64_t source   = source_of(op, group, i);
-        int     expected = source < 0 ? sum_of(op, group) : value_of(op, group->ranks[source], group->size);
+        int     expected = source < 0 ? sum_of(op, group) : isolated_value(op, group, source);
         is_wrong         = finding_search(finding, streams->backend, out, i * part, (i + 1) * part, (float)expected);
     }
     return is_wrong;
@@ -97,7 +97,7 @@ static bool prepare(struct streams *streams, const struct queued_op *queued, voi
         return queued->group != NULL;
     }
     const struct plan_group *group    = &test->plan->groups[op->shape.communication.group];
-    float                    own      = (float)value_of(op, group->ranks[group->index], group->size);
+    float                    own      = (float)isolated_value(op, group, group->index);
     bool                     in_place = in->data == NULL;
     bool                     is_root  = op->kind == OP_BROADCAST && op->shape.communication.peer == group->index;
     streams_synchronize(streams, op->stream);    // waits also for the op's dependencies
