@@ -102,9 +102,12 @@ static int32_t read_times(const struct plan *plan, const struct op_time *times, 
 
 static double find_cost(const struct communication_times_setup *setup, int32_t op)
 {
+    if (setup->hardware == NULL) {
+        return NAN;
+    }
     struct software_config software;
     option_set_defaults(software_options, &software);
-    const struct machine machine = {.hardware  = &setup->config->hardware,
+    const struct machine machine = {.hardware  = setup->hardware,
                                     .software  = &software,
                                     .measured  = setup->measured,
                                     .sm_margin = setup->comm->processors,

@@ -303,31 +303,33 @@ struct expected_machine {
     struct measured_ops    measured;    // op times of the configured hardware profile
 };
 
-// Finds the hardware to predict for. Returns NULL, or why there can be no prediction.
-static const char *find_machine(struct expected_machine *found, const struct config *config,
-                                const struct rank_environment *environment)
+const char *expectation_hardware(struct hardware_config *found, const struct config *config, struct backend *backend)
 {
-    const struct hardware_config     *configured = &config->hardware;
-    const struct environment_devices *devices    = &environment->devices;
-    const struct backend_ops         *backend    = environment->backend.ops;
-    *found                                       = (struct expected_machine){.hardware = *configured};
-    if (!backend->computes) {
+    char name[DEVICE_NAME_BYTES] = "";
+    *found                       = config->hardware;
+    if (!backend->ops->computes) {
         return "the null backend computes nothing";
     }
-    if (!backend->is_device) {
-        return configured->cores > 0
+    if (!backend->ops->is_device) {
+        return found->cores > 0
                    ? NULL
                    : "no hardware profile for these cores: write one with gswbench calibrate, and set hardware.profile";
     }
-    if (devices->sharers > 1 || devices->kinds != 1) {
-        return devices->sharers > 1 ? "ranks share a device" : "ranks have different devices";
-    }
-    if (strcmp(configured->device, devices->names[0]) == 0) {
-        return NULL;
-    }
-    return config_find_hardware(&found->hardware, devices->names[0])
+    backend->ops->device_name(backend, name, sizeof(name));
+    return strcmp(found->device, name) == 0 || config_find_hardware(found, name)
                ? NULL
                : "no hardware profile for this device: write one with gswbench calibrate, and set hardware.profile";
+}
+
+static const char *find_machine(struct expected_machine *found, const struct config *config,
+                                struct rank_environment *environment)
+{
+    const struct environment_devices *devices = &environment->devices;
+    *found                                    = (struct expected_machine){.hardware = config->hardware};
+    if (environment->backend.ops->is_device && (devices->sharers > 1 || devices->kinds != 1)) {
+        return devices->sharers > 1 ? "ranks share a device" : "ranks have different devices";
+    }
+    return expectation_hardware(&found->hardware, config, &environment->backend);
 }
 
 static double positive_or_nan(double value)
@@ -372,7 +374,7 @@ static status predict_here(struct expected_machine *found, struct result *result
     return predict_on(&result->expectation, job, &machine, result);
 }
 
-void expectation_find(struct result *result, const struct job *job, const struct rank_environment *environment)
+void expectation_find(struct result *result, const struct job *job, struct rank_environment *environment)
 {
     struct expected_machine    found;
     struct result_expectation *expectation = &result->expectation;

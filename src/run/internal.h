@@ -28,8 +28,12 @@ status launch_count_ranks(struct job_selection *selection, struct text_buffer *e
 void notes_add(struct result *result, const struct benchmark *benchmark, const struct rank_environment *environment);
 void notes_add_disturbances(struct result *result, const struct config *config);
 
+// facts.c: finds the hardware to predict for: [hardware], or the installed profile of this rank's device if [hardware]
+// describes another one. Returns NULL, or why there can be no prediction.
+const char *expectation_hardware(struct hardware_config *found, const struct config *config, struct backend *backend);
+
 // facts.c: sets the step time that a prediction expects for this machine. Rank 0 only.
-void expectation_find(struct result *result, const struct job *job, const struct rank_environment *environment);
+void expectation_find(struct result *result, const struct job *job, struct rank_environment *environment);
 
 // facts.c: sets the description of the device, such as "NVIDIA H200, ...". With backend or communicator auto, it also
 // says why a better one was not chosen.

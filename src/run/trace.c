@@ -213,15 +213,19 @@ static status write_timeline(const struct steps *steps, const struct op_time *ti
 static status add_communications(const struct steps *steps, const struct op_time *times,
                                  const struct output_folder *folder)
 {
-    const struct config                   *config = &steps->benchmark->job.config;
-    struct measured_ops                    measured;
-    status                                 read  = measured_read_profile(&measured, config);
+    const struct config   *config = &steps->benchmark->job.config;
+    struct hardware_config hardware;
+    struct measured_ops    measured;
+    bool                   is_known     = expectation_hardware(&hardware, config, steps->backend) == NULL;
+    status                 read         = measured_read_profile(&measured, config);
+    bool                   has_measured = !failed(&read) && strcmp(hardware.profile, config->hardware.profile) == 0;
     const struct communication_times_setup setup = {.config   = config,
                                                     .plan     = steps->plan,
                                                     .step     = steps->step,
                                                     .comm     = steps->comm,
                                                     .times    = times,
-                                                    .measured = failed(&read) ? NULL : &measured,
+                                                    .hardware = is_known ? &hardware : NULL,
+                                                    .measured = has_measured ? &measured : NULL,
                                                     .result   = steps->result};
     struct communication_rows             *rows  = memory_allocate(sizeof(*rows));
     communication_times_add(&setup, rows);

@@ -16,13 +16,14 @@ void collect_text(struct comm *comm, int rank, const struct text_stream *own, st
 struct measured_ops;
 
 struct communication_times_setup {
-    const struct config       *config;
-    const struct plan         *plan;
-    struct step               *step;
-    struct comm               *comm;
-    const struct op_time      *times;       // [plan.op_count]: op times of the traced step
-    const struct measured_ops *measured;    // op times of the hardware profile; NULL: not readable
-    struct result             *result;
+    const struct config          *config;
+    const struct plan            *plan;
+    struct step                  *step;
+    struct comm                  *comm;
+    const struct op_time         *times;       // [plan.op_count]: op times of the traced step
+    const struct hardware_config *hardware;    // to predict for; NULL: not known
+    const struct measured_ops    *measured;    // op times of the hardware profile; NULL: there are none
+    struct result                *result;
 };
 
 // A row of the result's communication_times: ops of all ranks with equal kind, size, format, axes and stream.

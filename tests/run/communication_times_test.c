@@ -19,6 +19,7 @@ enum { RANKS = 4 };
 static struct result result;
 static struct config config;
 static const char   *layout;
+static bool          is_known = true;    // whether the hardware is known
 
 // Runs a step in which a collective takes 10 - r ms on rank r. All ranks end it together, so rank 3 arrives last.
 static void run_rank(struct comm *comm, void *unused)
@@ -38,12 +39,13 @@ static void run_rank(struct comm *comm, void *unused)
     }
 
     struct communication_rows *rows = calloc(1, sizeof(*rows));
-    communication_times_add(&(struct communication_times_setup){.config = &config,
-                                                                .plan   = &tiny.plan,
-                                                                .step   = step,
-                                                                .comm   = comm,
-                                                                .times  = times,
-                                                                .result = rank == 0 ? &result : &own},
+    communication_times_add(&(struct communication_times_setup){.config   = &config,
+                                                                .hardware = is_known ? &config.hardware : NULL,
+                                                                .plan     = &tiny.plan,
+                                                                .step     = step,
+                                                                .comm     = comm,
+                                                                .times    = times,
+                                                                .result   = rank == 0 ? &result : &own},
                             rows);
 
     cr_expect_eq(own.communication_time_count, 0);
@@ -96,6 +98,21 @@ Test(communication_times, say_who_is_waited_for_and_what_moves_how_fast)
     cr_expect_float_eq(time->alone_bandwidth, 0.75 * time->bytes / time->alone_seconds, 1);
     time = find("reduce_scatter", "fsdp");
     cr_expect_float_eq(time->bandwidth, 0.75 * time->bytes / 0.007, 1);
+}
+
+Test(communication_times, predict_nothing_for_unknown_hardware)
+{
+    layout                                = "fsdp 4";
+    is_known                              = false;
+    config.hardware.gpus_per_node         = 8;
+    config.hardware.node_bandwidth.value  = 1e9;
+    config.hardware.node_efficiency.value = 1;
+
+    ranks_run(RANKS, run_rank, NULL);
+
+    const struct result_communication_time *time = find("all_gather", "fsdp");
+    cr_expect(isnan(time->predicted_seconds));
+    cr_expect(time->alone_seconds > 0);
 }
 
 // In groups of two ranks, one group waits for rank 1, the other for rank 3. Without a network there is no predicted
