@@ -110,7 +110,7 @@ void slot_count_messages(struct shown *shown, const struct plan *plan);
 // Publishes the communication ops and the position of this rank during work outside the job's steps. words: description
 // of the work; plan: the plan that it runs; NULL: none.
 void slot_show_part(struct shown *shown, const struct plan *plan, const char *words);
-// Returns the field `sequence` of a rank that enqueues this plan; plan NULL: it works outside the job's steps.
+// Returns the value of slot.sequence for a rank that enqueues this plan. plan NULL: the rank works outside the steps.
 int slot_sequence(const struct plan *plan);
 // Describes a rank's position, such as "step 7, op 12 all_gather ...". If the rank is on the same pipeline stage as
 // this rank, it has the same ops, and `plan`, this rank's plan, names them. Otherwise, or if plan is NULL, copies the

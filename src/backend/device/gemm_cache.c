@@ -29,8 +29,8 @@ void gemm_problem_name(const struct gemm_key *key, const char *library, const ch
                        char problem[GEMM_PROBLEM_BYTES])
 {
     static const char *const scalings[] = {
-        [SCALING_WHOLE] = "",     [SCALING_1X128] = " runs", [SCALING_128X128] = " squares", [SCALING_MX] = " blocks",
-        [SCALING_ROWS] = " rows", [SCALING_NV] = " nv",      [SCALING_NV_SQUARE] = " nv"};
+        [SCALING_WHOLE] = "",     [SCALING_1X128] = " 1x128", [SCALING_128X128] = " 128x128", [SCALING_MX] = " mx",
+        [SCALING_ROWS] = " rows", [SCALING_NV] = " nv",       [SCALING_NV_SQUARE] = " nv"};
     const struct gemm_shape *shape    = &key->shape;
     char                     bias[24] = "";
     if (key->bias_alignment > 0) {
