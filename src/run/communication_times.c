@@ -16,8 +16,8 @@
 
 enum { READINGS = 32, ALONE = 4 };    // per row: maximum ops timed in the step; isolated runs, the first a warm-up
 
-// What one rank measured for one row. Ranks send it to each other. Unused elements are NaN; all are NaN if the rank does
-// not issue the collective.
+// What one rank measured for one row. Ranks send it to each other. Unused elements are NaN; all are NaN if the rank
+// does not issue the collective.
 struct readings {
     struct comm_choice chosen;
     double             seconds[READINGS], alone[ALONE], predicted;
