@@ -38,7 +38,7 @@ class Sealed(unittest.TestCase):
         self.assertEqual(self.call("add"), "")
         self.assertEqual(len(self.predictions()), 2)
         self.call("score")
-        self.assertIn("None of the 2 figures is published yet.", (self.folder / "README.md").read_text())
+        self.assertIn("None of the 2 awaited step times is published yet.", (self.folder / "README.md").read_text())
 
         # The published times are chosen so that the errors are +25 % and -20 %. Both are outside the range of the
         # predictions, which is a few percent.
@@ -47,7 +47,7 @@ class Sealed(unittest.TestCase):
             file.write(f"second,{second['step_s'] / 0.8},https://example.org,2100-01-01\n")
         self.call("score")
         page = (self.folder / "README.md").read_text()
-        self.assertIn("2 of 2 figures are published: mean error 22.5 %, 0 inside the 80 % range.", page)
+        self.assertIn("2 of 2 step times are published: mean error 22.5 %, 0 inside the 80 % range.", page)
         self.assertIn("| +25.0 % |", page)
         self.assertIn("| -20.0 % |", page)
 
