@@ -40,6 +40,7 @@ struct software_config {
     int64_t         mxfp8_norms;              // norms write copies in MXFP8 instead of BF16
     int64_t         frozen_transposes;        // transposes stored frozen weights in each backward pass
     int64_t         fp8_activation_inputs;    // keeps the inputs of MLP activations in FP8, cast by separate kernels
+    int64_t         swizzle_kernels;          // separate kernels arrange scales of MXFP8 and NVFP4 for GEMMs
     int64_t         adapter_kernels;          // 1 << enum adapter_kernel
     // With tp_overlap. A GEMM that gathers its input computes the rows of gather_blocks ranks of tp at a time. If a
     // GEMM's output is reduced, the GEMM is split into reduce_parts GEMMs that do not accumulate; 0: as in the plan.

@@ -56,7 +56,7 @@ const struct option hardware_options[] = {
     QUANTITY_OPTION(hardware_config, memory_efficiency, "0.80 prior 8%", 0.01, 1, "share of memory_bandwidth that memory-bound kernels reach"),
     QUANTITY_OPTION(hardware_config, general_efficiency, "0.80 prior 15%", 0.01, 1, "share of memory_bandwidth that general elementwise kernels reach, as PyTorch's without a compiler"),
     QUANTITY_OPTION(hardware_config, cast_efficiency, "0.8 prior 15%", 0.01, 1, "share of memory_bandwidth that casts to FP8 reach"),
-    QUANTITY_OPTION(hardware_config, scale_efficiency, "0.38 prior 50%", 0.01, 1, "share of memory_bandwidth at which a cast's input is read to find its scale"),
+    QUANTITY_OPTION(hardware_config, scale_efficiency, "0.8 prior 25%", 0.01, 1, "share of memory_bandwidth at which a cast's input is read to find its scale"),
     QUANTITY_OPTION(hardware_config, kernel_gap, "1e-6 prior 50%", 0, 1, "seconds between two kernels"),
     QUANTITY_OPTION(hardware_config, launch_share, "1 prior 10%", 0.1, 10, "host launch time (software.expert_launch) relative to the host of a DGX"),
     QUANTITY_OPTION(hardware_config, launch_alone, "0", 0, 1, "share of the host launch time for which the device waits even with queued work; for hosts whose cores drive the network"),

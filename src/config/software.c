@@ -24,6 +24,7 @@ const struct option software_options[] = {
     BOOLEAN_OPTION (software_config, separate_linears, "no", "q, k and v are separate GEMMs, gate and up as well; input gradients are then added"),
     BOOLEAN_OPTION (software_config, frozen_transposes, "yes", "frozen FP8 weights are transposed in each backward pass; no: GEMMs read them by columns, which Blackwell supports"),
     BOOLEAN_OPTION (software_config, fp8_activation_inputs, "no", "inputs of MLP activations are cast to FP8, kept and cast back, by separate kernels; no: kept in BF16"),
+    BOOLEAN_OPTION (software_config, swizzle_kernels, "no", "before each MXFP8 or NVFP4 GEMM, a kernel per operand arranges its scales as the GEMM reads them; no: casts do"),
     SET_OPTION     (software_config, adapter_kernels, "none", adapter_names, "separate kernels of adapters, in addition to their GEMMs: dropout (of the input, and its gradient) and sums (scaling and addition of the output, and their gradients)"),
     QUANTITY_OPTION(software_config, loss_bytes, "1", 0.1, 32, "memory traffic of the loss, relative to gswbench; higher if the program copies logits to fp32"),
     QUANTITY_OPTION(software_config, loss_rate, "0", 0, 1e18, "maximum logits per second of the loss and its gradient on any device; 0: limited by memory only"),

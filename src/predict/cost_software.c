@@ -26,6 +26,7 @@ enum condition {
     SUMS        = 1 << 10,    // separate kernels scale and add the outputs of LoRA adapters
     SCALED_ROPE = 1 << 11,    // GPT-OSS: RoPE is not fused
     SUMS_INPUTS = 1 << 12,    // Q, K and V, or gate and up, are separate linears: their input gradients are added
+    SWIZZLES    = 1 << 13,    // separate kernels arrange the block scales of a GEMM's operands
 };
 
 // Whether the op is a forward or input-gradient GEMM of a LoRA adapter: one dimension of its weight is the adapter's
@@ -35,6 +36,15 @@ static bool is_adapter(const struct plan *plan, const struct op *op)
     int64_t rank = plan->model.adapters.rank;
     return model_is_frozen(&plan->model) && op->kind == OP_GEMM && op->tag.makes != MAKES_WEIGHT_GRADIENT &&
            (op->shape.gemm.n == rank || op->shape.gemm.k == rank);
+}
+
+// Returns the bytes of block scales per element of a GEMM's operands in MXFP8 or NVFP4, else 0.
+static double block_scale_bytes(const struct op *op)
+{
+    enum scaling scaling = op->kind == OP_GEMM ? (enum scaling)op->shape.gemm.scaling_a : SCALING_WHOLE;
+    return scaling == SCALING_MX                                   ? 1.0 / 32.0
+           : scaling == SCALING_NV || scaling == SCALING_NV_SQUARE ? 1.0 / 16.0
+                                                                   : 0.0;
 }
 
 static int conditions(const struct software_config *software, const struct plan *plan, const struct op *op)
@@ -53,7 +63,8 @@ static int conditions(const struct software_config *software, const struct plan 
            (has_biases && software->expert_biases != EXPERT_BIASES_PLAN ? SCALED_ROPE : 0) |
            (software->fp8_activation_inputs && is_low_precision ? FP8_INPUTS : 0) |
            (is_adapter(plan, op) ? (int)software->adapter_kernels * DROPOUT : 0) |
-           (software->separate_linears && op->tag.makes == MAKES_INPUT_GRADIENT ? SUMS_INPUTS : 0);
+           (software->separate_linears && op->tag.makes == MAKES_INPUT_GRADIENT ? SUMS_INPUTS : 0) |
+           (software->swizzle_kernels && block_scale_bytes(op) > 0.0 ? SWIZZLES : 0);
 }
 
 enum amount {    // adjustment.each is multiplied by this
@@ -73,6 +84,8 @@ enum amount {    // adjustment.each is multiplied by this
     SUMMED_ELEMENTS,     // elements of the input gradients of separate linears, and of their sum
     ROUTER_KERNELS,      // kernels of the router, in addition to one
     SCALE_KERNELS,       // kernels that find the scale of a cast, in addition to one
+    BLOCK_SCALES,        // bytes of the block scales of both operands of a GEMM
+    LAUNCHES,            // launches of a GEMM: 1, or 1 / experts if a framework launches experts together
     LOSS_SECONDS,        // seconds of a loss kernel that is bound by its math per logit; the same on any GPU
     SCAN_SECONDS,        // seconds of Mamba scan kernels that are bound by their math; the same on any GPU
 };
@@ -117,6 +130,8 @@ static const struct adjustment adjustments[] = {
     {ONLY(OP_GEMM),          DROPOUT,       COPIES,         {1, 1},   ADAPTER_INPUTS},
     {ONLY(OP_GEMM),          SUMS,          COPIES,         {1, 1},   ADAPTER_SUMS},
     {ONLY(OP_GEMM),          SUMS_INPUTS,   BYTES,          {2, 2},   SUMMED_ELEMENTS},
+    {ONLY(OP_GEMM),          SWIZZLES,      GENERAL_BYTES,  {2, 2},   BLOCK_SCALES},
+    {ONLY(OP_GEMM),          SWIZZLES,      KERNELS,        {2, 2},   LAUNCHES},
     {ONLY(OP_ROUTE_FORWARD), ALWAYS,        KERNELS_INSIDE, {1, 1},   ROUTER_KERNELS},
     {ONLY(OP_QUANTIZE),      ALWAYS,        KERNELS_INSIDE, {1, 1},   SCALE_KERNELS},
     {ONLY(OP_CROSS_ENTROPY), ALWAYS,        MINIMUM,        {1, 1},   LOSS_SECONDS},
@@ -256,6 +271,10 @@ static double find_amount(enum amount amount, const struct software_config *soft
         return (double)(software->router_kernels - 1);
     case SCALE_KERNELS:
         return op_finds_scale(op) ? (double)(software->scale_kernels - 1) : 0.0;
+    case BLOCK_SCALES:
+        return block_scale_bytes(op) * (double)(gemm->m * gemm->k + gemm->k * gemm->n);
+    case LAUNCHES:
+        return 1.0 / predict_group(software, plan, op);
     case LOSS_SECONDS:
         return software->loss_rate.value > 0.0
                    ? (double)op_operand_elements(op, CROSS_ENTROPY_LOGITS) / software->loss_rate.value

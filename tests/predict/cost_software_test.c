@@ -187,6 +187,30 @@ Test(cost_software, adds_kernels_of_adapters_to_their_gemms)
     }
 }
 
+// A GEMM of 1,024 x 512 and 512 x 2,048 elements. The kernels read and write a byte per block of 32 (MXFP8) or 16
+// (NVFP4). Eight experts that are launched together share the two launches.
+Test(cost_software, arranges_block_scales_by_separate_kernels)
+{
+    struct op op = {.kind = OP_GEMM, .shape.gemm = {.m = 1024, .n = 2048, .k = 512, .scaling_a = SCALING_MX}};
+    given.hardware.gemm_mxfp8.value = 1.0;
+    double gemm = seconds_of(&op), elements = 1024.0 * 512 + 512.0 * 2048;
+    given.software.swizzle_kernels          = true;
+    given.hardware.general_efficiency.value = 0.5;
+    expect_cost(&op, gemm + 2.0 * elements / 32 / 0.5e12);
+    op.shape.gemm.scaling_a = SCALING_NV;
+    expect_cost(&op, gemm + 2.0 * elements / 16 / 0.5e12);
+    op.shape.gemm.scaling_a = SCALING_WHOLE;
+    expect_cost(&op, gemm);
+
+    given.software.expert_groups    = true;
+    given.plan.model.experts        = 8;
+    op.tag.part                     = PART_EXPERT_FC1;
+    given.hardware.kernel_gap.value = 8e-6;
+    double grouped                  = seconds_of(&op);
+    op.shape.gemm.scaling_a         = SCALING_MX;
+    expect_cost(&op, grouped + 2.0 * elements / 32 / 0.5e12 + 2e-6);
+}
+
 // 1,000 tokens have 500 activations, and twice as many inputs.
 Test(cost_software, casts_the_inputs_of_activations_that_it_keeps_in_fp8)
 {
