@@ -12,7 +12,7 @@
 #include "layouts.h"
 #include "line.h"
 
-enum { PARAMETERS_MAX = 68, FITTED_MAX = 16 };
+enum { PARAMETERS_MAX = 68, FITTED_MAX = 15 };
 
 typedef void line_visitor(const char *path, const char *section, const char *key, int *count);
 
