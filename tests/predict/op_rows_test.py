@@ -34,6 +34,9 @@ KNOWN, FOUND = "quantize bf16,e4m3,-,f32,-,f32 {m}x{k}", "quantize bf16,e4m3,-,f
 # On B300 and GB300 the libraries in the tables use MMA instructions with k = 64 in NVFP4. The profiles have the rate of
 # the faster instructions with k = 96.
 OF_LIBRARIES = {("b300", "nvfp4"): [("gemm_efficiency_fp4", 0.404)], ("gb300", "nvfp4"): [("gemm_efficiency_fp4", 0.408)]}
+# Casts in the tables are TensorRT-LLM's: cast_efficiency and scale_efficiency. Profiles have the values of faster kernels.
+CASTS = {"h100": (0.9, 0.36), "h200": (0.86, 0.26), "b200": (0.58, 0.335), "b300": (0.57, 0.33), "gb200": (0.58, 0.335),
+         "gb300": (0.59, 0.34)}
 # A GEMM with k = 96 on GB300, and its measured seconds (HazyResearch/ThunderKittens, kernels/gemm/nvfp4_b300/HANDOFF.md, 18e205c8).
 ULTRA = "gemm e2m1,e2m1,bf16 8192x8192x33024x0x1", 533e-6
 
@@ -105,6 +108,7 @@ def read(path):
 
 
 def costs(gpu, keys, values=()):
+    values = [*zip(("cast_efficiency", "scale_efficiency"), CASTS.get(gpu, ())), *values]
     words = [f"hardware.profile={PROFILES.get(gpu, gpu)}", *(f"hardware.{key}={value}" for key, value in values)]
     text = subprocess.run([PROGRAM, *words], input="\n".join(keys), stdout=subprocess.PIPE, text=True, check=True,
                           env=dict(os.environ, GSWBENCH_CONFIGS=SOURCE + "/configs")).stdout
