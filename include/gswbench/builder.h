@@ -87,7 +87,7 @@ struct builder {
     // With adapters, all other weights are frozen. The backward pass ends at the first trained weight of the model.
     int64_t               first_trained_place;       // place of the block with the first trained weight
     int32_t               first_trained_sublayer;    // index in that block of the sublayer with this weight
-    int32_t              *adapted;                   // tensors t (adapter_input) [MTP modules or 1][weights][in_flight]
+    int32_t              *adapted;                   // [MTP modules, at least 1][weights][in_flight]: t (adapter_input)
     struct adapter_input *adapter_inputs;            // one per weight of this rank
     int64_t               deferral;                  // number of microbatches whose head weight gradient is deferred
     struct head_inputs   *deferred;                  // [deferred_count]: of microbatches 0, 1, ...
@@ -106,8 +106,8 @@ int64_t block_head(const struct model_config *model);
 int64_t block_places(const struct model_config *model);
 
 // A collective over the mesh axes in the mask `axes` (1 << axis). in: tensor to send; -1: out is updated in place.
-// makes: what `out` is for its linear (enum model_value); 0: an output in the forward pass, an input gradient in the
-// backward pass. hold: op that must end before the collective starts; -1: none.
+// makes: whether `out` is an input, output, weight or gradient of a linear (enum model_value); 0: the output in the
+// forward pass, the input gradient in the backward pass. hold: op that must end before the collective starts; -1: none.
 struct collective {
     enum op_kind kind;
     const char  *role;

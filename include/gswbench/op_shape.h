@@ -96,7 +96,7 @@ enum router_score { ROUTER_SOFTMAX, ROUTER_SIGMOID };
 struct routing_shape {
     int64_t rows, columns;               // this rank's tokens; width of the experts' inputs
     int64_t first, total;                // this rank's rows are first .. first + rows - 1 of total rows
-    int64_t sequences, sequence_rows;    // sequences, and rows of each on one rank; 1 and `rows`: all rows compete
+    int64_t sequences, sequence_rows;    // sequences, and rows of each per rank. If all rows compete: 1 and `rows`
     int64_t experts, top_k;
     // Size of the expert-parallel group. With n = experts / owners, expert e is local expert e % n of member e / n of
     // this group; its slots start at capacity * (e % n * owners + e / n).
@@ -105,7 +105,7 @@ struct routing_shape {
     // 0: every expert has `capacity` slots. Otherwise slots are packed: experts follow each other in the same order
     // without gaps, each padded to a multiple of this number of rows.
     int64_t multiple;
-    int64_t taken;       // maximum rows of a sequence per expert; the most probable are kept, of equal ones the first
+    int64_t taken;       // maximum rows of a sequence per expert; the most probable are kept, ties by row order
     bool    balanced;    // experts are assigned by row number (arithmetic_assign), and logits are ignored
     double  hot;         // fraction of rows that all go to the first top_k experts
     // Coefficient of the auxiliary loss of a sequence, which is experts * sum over experts of (f * p). f is the
@@ -159,7 +159,7 @@ struct communication_shape {
     int32_t group;       // index in plan->groups
     int32_t peer;        // send, receive, broadcast: index in the group; rotate: distance in the ring, backwards if < 0
     int32_t channel;     // sends match receives in order within one channel, group and pair of streams
-    int64_t ahead;       // rotate: elements from OUT's offset in its tensor here to its offset on the receiving rank
+    int64_t ahead;       // rotate: OUT's offset on the receiving rank minus its offset here, in elements
     // Parts of an all-to-all with unequal parts; NULL: equal parts. Always NULL in a plan, since only the step knows
     // the counts.
     const struct communication_parts *parts;

@@ -69,7 +69,7 @@ struct plan_unit {
     // Weights are kept in FP8, and only master weights in full precision. Frozen weights are kept in FP8 or FP4,
     // without masters.
     bool              is_low_precision;
-    bool              is_muon;      // matrices that Muon updates as wholes; second_moment is -1
+    bool              is_muon;      // matrices, which Muon updates; second_moment is -1
     bool              is_frozen;    // without gradient and optimizer state: gradient, master and moments are -1
     bool              is_copy;      // a copy of the embedding, on a stage with a tied head or MTP modules
     uint32_t          shard_axes, replica_axes;    // axes over which the weights are sharded, and replicated

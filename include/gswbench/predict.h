@@ -272,7 +272,7 @@ struct predict_row {
     double               tokens_per_second, mfu;
     double               token_dollars;                       // dollars per million tokens; NaN: unknown
     double               published_seconds, error_percent;    // NaN: not published
-    // predicted: reserved if that was published, else allocated; error is NaN if no memory was published
+    // predicted memory, reserved or allocated as in [published]; the error is NaN if no memory was published
     double memory_bytes, memory_error_percent;
 
     struct predict_explanation explanation;    // the caller may set visit

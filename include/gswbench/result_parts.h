@@ -251,7 +251,7 @@ struct result_figures {
     double            tokens_per_step, tokens_per_second, tokens_per_second_per_rank;
     int64_t           convention;                  // headline convention: published if available, else full
     double            teraflops_per_rank;          // TFLOP/s per rank by this convention
-    double            utilization[FLOPS_COUNT];    // MFU; NaN if the convention counts more than the peak allows
+    double            utilization[FLOPS_COUNT];    // MFU; NaN: unknown, or above 1
     double            days_per_trillion_tokens;
     double            joules_per_step, tokens_per_joule;    // all ranks together; NaN if one is unknown
     double            published_ratio;                      // median over published step time; below 1 is faster

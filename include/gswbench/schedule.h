@@ -59,7 +59,7 @@ int64_t schedule_simulate(const struct schedule_shape *shape, const struct sched
 
 // How layers are assigned to pipeline chunks. Each chunk gets an equal number. Remaining layers go to the chunks after
 // the first, one each, then to the first. The last chunk gets none of them, because it also has the head.
-// counts_embedding: embedding and head count as one layer each, so a chunk can have no other layer. last: number of
+// counts_embedding: embedding and head count as one layer each, so a chunk may hold only one of them. last: number of
 // layers of the last chunk; the other layers are assigned evenly to the chunks before it. 0: no special number.
 struct schedule_assignment {
     int64_t layers, chunks;    // numbers in the whole model

@@ -46,7 +46,7 @@ struct software_config {
     // GEMM's output is reduced, the GEMM is split into reduce_parts GEMMs that do not accumulate; 0: as in the plan.
     int64_t         gather_blocks, reduce_parts;
     int64_t         separate_linears;    // q, k and v are separate GEMMs, and so are gate and up of dense MLPs
-    struct quantity fsdp_copies, tensor_copies;    // number of copies of a collective's buffer that stall compute
+    struct quantity fsdp_copies, tensor_copies;    // copies of a collective's buffer; compute waits for them
     // Upper limits of the rate of attention, relative to kernels with Ampere's instructions (hardware.ampere_share *
     // peak); 0: none.
     struct quantity attention_forward, attention_backward;

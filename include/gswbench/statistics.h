@@ -14,9 +14,9 @@ struct statistics {
     double  p05, p95;     // percentiles by nearest rank; n >= 20
     double  variation;    // standard deviation / mean; n >= 2
     double  drift;        // Theil-Sen slope per step / median; n >= 10
-    double  trend;        // drift over the whole series: the value nearest to 0 in its 99 % interval; n >= 10
-    double  wander;       // of 8 successive blocks: median distance of their medians from `median`, / median; n >= 1
-    double  swing;        // highest / lowest lasting level - 1; below 30 values, of second highest and lowest; n >= 4
+    double  trend;        // drift over the whole series: the value in its 99 % interval nearest to 0; n >= 10
+    double  wander;       // median of |median of block - median| over 8 successive blocks, / median; n >= 1
+    double  swing;        // highest / lowest level of three steps - 1; below 30 values: second highest / lowest; n >= 4
     double  error;        // relative standard error of the median, with autocorrelation; n >= 2
     int64_t outliers;     // |x - median| > 14.826 * median absolute deviation
 };

@@ -43,13 +43,13 @@ struct job_proof {
 // - all members of a group issue the same collectives on each stream in the same order: kind, elements, format, root;
 // - sends pair with receives in order per (group, sender, receiver, stream pair, channel), with equal elements and
 //   format;
-// - all ranks reach the end with streams as queues, even if a send blocks until its receive starts. Receives on a
+// - no rank deadlocks if each stream runs its ops in order and a send blocks until its receive starts. Receives on a
 //   stream therefore match the send order across channels, so a communicator may ignore channels.
 //
 // All plans are built and compared in jobs of up to 8 ranks or 2^20 ops (ops of rank 0 times ranks). A larger job
 // compares one rank of each class. On the first and last pipeline stage it compares more ranks of a class: the second
-// and the last along each axis within the class, and the one that is last along all these axes. All other ranks are
-// assumed to communicate like the compared ranks of their class.
+// and the last rank along each axis of the class, and the rank with the last coordinate on all of them. All other ranks
+// are assumed to communicate like the compared ranks of their class.
 status job_verify_plans(const struct job_plans *plans, struct job_proof *proof);
 
 // The following functions sum over the ops of a plan: parameters, FLOPs, communication, bytes.
