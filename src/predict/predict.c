@@ -194,8 +194,8 @@ status predict_time_pipeline(struct prediction *prediction, struct predict_pipel
     return result;
 }
 
-// Keeps the footprint that reserves more, but the larger `device` of both: a middle pipeline stage reserves less than
-// the first, and has more connections. Returns the bytes of connections and context in gswbench itself.
+// Replaces *largest by the plan's footprint if that reserves more. `device` is the maximum of both in any case, because
+// middle pipeline stages have more connections. Returns the bytes of connections and context in gswbench itself.
 static int64_t take_larger(struct footprint *largest, const struct plan *plan, const struct machine *machine)
 {
     struct footprint footprint;

@@ -20,8 +20,8 @@ struct stream_head {
     int32_t participant;     // number of the next participant's stream head in a rendezvous; NONE: no further one
     bool    has_arrived;     // the task runs, or waits for other participants or the host
     bool    is_launching;    // the host launches the task until `end`
-    // The following fields describe a running task. A task with several participants has them only in the stream head
-    // of the participant that arrived last, its leader.
+    // The following fields describe a running task. If it has several participants, only the stream head of the leader,
+    // which arrived last, has these fields.
     double begin, since, end;    // since: when its rate last changed
     // seconds: duration at rate 1; left: part of this duration that remains at `since`; rate: seconds of this duration
     // that pass per simulated second
@@ -104,8 +104,8 @@ static double communication_rate(const struct progress *progress, int32_t leader
 {
     const struct simulated_cores *cores = &progress->simulation->cores;
     double  seconds = fmax(progress->stream_heads[leader].seconds, DBL_MIN);    // avoids a rate of 0 / 0
-    double  delay   = 0.0;    // CPUs: share of communication_delay that applies
-    int32_t sharers = 1;      // tasks on the link with most tasks
+    double  delay   = 0.0;    // CPUs: maximum of disturbance_of over the participants
+    int32_t sharers = 1;      // maximum number of tasks on one of its links
     for (int32_t head = leader; head != NONE; head = progress->stream_heads[head].participant) {
         delay = cores->count > 0.0 ? fmax(delay, disturbance_of(progress, head / STREAM_COUNT)) : 0.0;
         for (int link = 0; link < LINK_BITS; link++) {
