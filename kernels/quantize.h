@@ -3,8 +3,8 @@
 //
 // Memory-bound. Writing both copies of a bf16 matrix moves 4 bytes per element if the scale is given or each scaling
 // block has a scale. A scale that depends on all elements needs a first pass that reads them, so 6 bytes, unless the op
-// before has computed the amax. A norm or activation that writes FP8 itself (norm.h, activation.h) adds only its own
-// reads to the 2 bytes written.
+// before has computed the amax. A norm or activation that writes both copies itself (norm.h, activation.h) moves its
+// inputs and 2 bytes per element.
 #pragma once
 
 #include "gswbench/fp8.h"
@@ -17,7 +17,7 @@ struct quantize_args {
     void        *factor;                      // inverse scales of out, in the layout of fp8.h, or NULL
     void        *transposed_inverse_scale;    // inverse scales of transposed, if blocks have scales; or NULL
     const float *scale;                       // [1]: per-tensor scale; NULL: computed from the amax
-    float       *magnitude;                   // [1] or NULL: raised to the amax
+    float       *magnitude;                   // [1] or NULL: becomes the maximum of its value and the amax
     float       *scratch;                     // [1]: amax, if a per-tensor scale is computed from it
     bool         has_magnitude;               // the norm or activation has already written the amax to scratch
     int64_t      rows, columns;

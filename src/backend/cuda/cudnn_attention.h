@@ -13,8 +13,8 @@ void   cudnn_attention_close(struct cudnn_attention *attention);
 // Makes plans for the op's kind and shape, or fails with cuDNN's reason. Ops of the same kind and shape share an entry,
 // which exists until cudnn_attention_close. At first the first plan of an entry is selected.
 status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op, struct cudnn_entry **planned);
-// The caller runs or times the plans: it reads their number and selects one. After cudnn_attention_refuse,
-// cudnn_attention_prepare fails with the given status for this op kind and shape.
+// cudnn_attention_plans returns the number of plans. cudnn_attention_take selects one. cudnn_attention_refuse makes
+// cudnn_attention_prepare fail with the given status for this op kind and shape.
 int  cudnn_attention_plans(const struct cudnn_entry *entry);
 void cudnn_attention_take(struct cudnn_entry *entry, int plan);
 void cudnn_attention_refuse(struct cudnn_entry *entry, const status *refusal);

@@ -43,7 +43,7 @@ struct gemm_operands {
     void        *c;
     const void  *addend;         // matrix to add instead of C; NULL: C
     float        scale, keep;    // alpha, and beta: factor of C or the addend
-    const void  *bias;           // NULL: no bias, or in timings of candidates, the workspace serves as bias
+    const void  *bias;           // NULL: none; if the GEMM has a bias, timings read the workspace instead
 };
 
 // Enqueues the GEMM with this algorithm (gemm.c). C is input and output, unless there is an addend.

@@ -386,7 +386,7 @@ struct work {
     uint32_t          *packed_a, *packed_b;
 };
 
-// Calls the inner kernel for a range of k whose scaling blocks have their own scales, and adds the scaled result to c.
+// Calls the inner kernel for one scaling block along k, and adds the result, multiplied by inverse scales, to c.
 static void multiply_scaled(const struct work *work, const struct rectangle *place, int64_t k,
                             const struct panel_pairs *pairs, float *c)
 {

@@ -136,9 +136,9 @@ void nccl_watch_close(struct nccl_state *state);
 void nccl_watch_begin(struct nccl_state *state, const char *opening, int64_t index);
 void nccl_watch_add(struct nccl_state *state, struct nccl_connection *connection);
 
-// Functions to open and close connections. nccl_exchange broadcasts 4-byte words in host memory from the first member
-// of a group, or all-gathers them. nccl_join connects the members of a group, and nccl_join_id `size` ranks that know a
-// unique id; both block until all have joined. nccl_disconnect may wait for the other members.
+// Functions to open and close connections. nccl_exchange all-gathers 4-byte words in host memory, or broadcasts them
+// from the first member of a group. nccl_join connects the members of a group. nccl_join_id connects `size` ranks with
+// the same unique id. Both block until all ranks have joined. nccl_disconnect may wait for the other members.
 void         nccl_exchange(const struct comm_group *group, enum op_kind kind, int64_t words, const void *in, void *out);
 ncclUniqueId nccl_create_id(const struct nccl_state *state);
 void         nccl_join(const struct comm_group *group, struct nccl_connection *connection);
