@@ -8,8 +8,8 @@
 #include <sched.h>
 #include <time.h>
 
-enum { READINGS = 1000 };                     // maximum number of pairs of readings
-static const double MOMENT_SECONDS = 1e-5;    // maximum duration of a pair; a longer one is repeated
+enum { READINGS = 1000 };                     // maximum attempts to read both clocks at once
+static const double MOMENT_SECONDS = 1e-5;    // an attempt that takes longer is repeated
 
 static double read_clock(clockid_t clock)
 {

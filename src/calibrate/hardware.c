@@ -155,7 +155,7 @@ static status measure_links(struct hardware_config *hardware, const struct group
     TRY(microbenchmarks_measure(&list, gap, setup));
     const struct quantity *brief = &gathers[0].seconds, *lasting = &gathers[1].seconds;
     double                 local = (double)group_span->size / (double)group_span->nodes;
-    // The difference is at least a tenth of the longer time, because noise can make it tiny.
+    // Noise can make the difference tiny or negative, so it counts as at least a tenth of the longer time.
     double longer    = fmax(lasting->value - brief->value, 0.1 * lasting->value);
     double bandwidth = 2.0 * (PART - 1.0) * (double)(group_span->size - 1) / longer;
     if (group_span->nodes == 1) {

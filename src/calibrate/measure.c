@@ -254,8 +254,8 @@ static void disturb_rounds(struct disturbance *sum, const struct microbenchmark 
     free(times);
 }
 
-// Measures delay and contention of one communication op. Compute at least as long as the op overlaps with it, within
-// COMPUTES_MAX compute ops. A step repeats this for about three times round_seconds.
+// Measures delay and contention of one communication op. It overlaps with compute ops that together take at least as
+// long, but at most COMPUTES_MAX. A step repeats the op and its compute ops for about three times round_seconds.
 static status measure_disturbance(struct distinct_op *distinct, const struct distinct_op *between,
                                   const struct calibrate_setup *setup)
 {

@@ -8,7 +8,7 @@
 // POISON fills outputs; PIECE: elements per copy; bf16 represents all integers up to EXACT
 enum { SMALL_GROUP = 64, EXACT = 256, POISON = 7, PIECE = 1 << 22 };
 
-// All elements of a tensor have this value, since several ops may read the same memory at once.
+// The value is the same for all elements, because several ops may fill and read a tensor at the same time.
 int isolated_value(const struct op *op, const struct plan_group *group, int64_t member)
 {
     bool adds = op->kind == OP_ALL_REDUCE || op->kind == OP_REDUCE_SCATTER;

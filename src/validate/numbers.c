@@ -14,7 +14,7 @@
 // A, C and the bias, LARGEST_FP4 the same in FP4, which represents all integers up to 4. COLUMN_MAX is the largest
 // integer in the vector r of make_vector.
 enum { PERIOD = 1048573, LARGEST = 7, LARGEST_FP4 = 4, COLUMN_MAX = 1024 };
-enum { ADDED = 24 };    // mean number of nonzero elements of B per sum
+enum { ADDED = 24 };    // mean number of nonzero elements in a column of B
 
 static uint64_t hash_index(int64_t index, int stream)
 {
