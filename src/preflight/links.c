@@ -118,7 +118,7 @@ struct links {
 
     int64_t        *numbers;    // [node][local rank]: rank + 1; 0: no such rank
     int64_t         local_ranks;
-    struct samples *samples;    // [player]: samples of the links from this player to this rank
+    struct samples *samples;    // [player]: samples of the link from this node, or this local rank, to this rank
 };
 
 // A measurement of two ranks in a round, seen by one of them. rate (bytes/s) and latency (s) describe the link from the
@@ -199,8 +199,8 @@ static void read_times(struct samples *samples, const struct traffic *traffic, i
     samples->latency[at]        = fmax(times[2 * PINGS - 1].end - times[1].end, 1e-9) / (2 * (PINGS - 1));
 }
 
-// Sets the visit's speeds from the samples so far. Of the rates it takes the upper quartile: other traffic makes some
-// rates too low, and reading the end of the first message late makes a rate too high.
+// Sets the visit's speeds from the samples so far. The rate is the upper quartile of the samples: other traffic lowers
+// a sample, and one is too high if the end of the first message, which starts the clock, was noticed late.
 static void sum_up(struct visit *visit, const struct samples *samples)
 {
     double  rates[SAMPLES];

@@ -110,8 +110,8 @@ static status begin_row(const struct session *session, const struct suite_row *r
     return output_replace(path, row->benchmark->config_text, row->benchmark->config_bytes);
 }
 
-// Returns whether the error only ends this row, so that the suite continues with the next row. These errors are that
-// the job is invalid or does not fit into memory, which every rank finds.
+// Returns whether the error only ends this row, so that the suite continues with the next row: the job is invalid or
+// does not fit into memory. Every rank returns such an error.
 static bool ends_only_row(const status *error)
 {
     return error->exit_code == EXIT_CONFIG || error->exit_code == EXIT_MEMORY;

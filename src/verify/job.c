@@ -72,8 +72,8 @@ static int64_t combine(const struct verification *job, int64_t from, int64_t to,
     return mesh_rank(&job->mesh, end);
 }
 
-// Ranks of a class are compared by the relation of each peer to its rank, for example "the next rank along dp". It is
-// expressed as a rank: the peer of the class's representative.
+// A peer has the same relation to its rank on all ranks of a class, for example "the next rank along dp". The relation
+// is stored as the number of the rank that has it to the class's representative.
 int64_t job_relation(const struct verification *job, int64_t from, int64_t to)
 {
     return combine(job, from, to, -1);
@@ -158,7 +158,7 @@ static bool is_sampled(const struct verification *job, int64_t rank)
 
 // Compares the communication of a rank and the representative of its class. If it differs, walks from the
 // representative to the rank, changing one coordinate at a time. The first axis that changes the communication becomes
-// distinct, which splits classes.
+// a distinct axis (struct verification), so that its ranks are in different classes.
 static status compare(struct verification *job, int64_t rank, bool *has_changed)
 {
     int64_t here = job_class(job, rank), at[AXIS_COUNT], to[AXIS_COUNT];

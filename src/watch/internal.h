@@ -56,7 +56,7 @@ struct shown {
     atomic_llong         step, phases;
     _Atomic double       moved;     // time of the last progress, by clock_seconds
     _Atomic double       looked;    // time of its watchdog's last poll
-    // 0, or a later time that counts as the last progress, because another rank's file still grows
+    // time that counts as progress, set while another rank's file grows to extend the deadline; 0: none
     _Atomic double extended;
     atomic_int     pid, rank, sequence;
     atomic_uint    axes[STREAM_COUNT], marks[STREAM_COUNT];

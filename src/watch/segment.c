@@ -95,8 +95,8 @@ void slot_count_messages(struct shown *shown, const struct plan *plan)
     }
 }
 
-// Publishes the communication op of each stream. is_part: the plan runs outside the job's steps, where a group of two
-// ranks need not be a group of the mesh, so the other rank is published.
+// Publishes the communication op of each stream. is_part: the plan runs outside the job's steps. Then any two ranks may
+// form a group, which the mesh axes do not identify, so the peer's rank is published.
 static void show_communications(struct shown *shown, const struct plan *plan, bool is_part)
 {
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
