@@ -105,7 +105,7 @@ static void list_biases(struct export_list *list, const struct plan *plan)
     }
 }
 
-// Appends the weights of those units of a holder that have this index (plan_unit.place) in the model.
+// Appends the weights that a holder (declare_holders) lists from FSDP units with this index (plan_unit.place).
 static void append_units(struct export_list *list, const struct plan *plan, int64_t holder, int64_t place)
 {
     const struct plan *of = list->holders != NULL ? &list->holders[holder] : plan;

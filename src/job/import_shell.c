@@ -126,7 +126,7 @@ static const char *expand(struct script *script, const char *text, const char *s
     return expanded;
 }
 
-// The arguments in `lists` take all words up to the end of the line. Others take one; further words are the shell's.
+// An argument takes one word, and an argument in `lists` all words up to the end of the line. Skips other words.
 status import_read_arguments(struct import_values *values, char *text)
 {
     static const char        lists[]   = "recompute_modules cp_comm_type moe_aux_loss_coeff";

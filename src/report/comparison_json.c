@@ -41,8 +41,8 @@ static const struct json_field rows[] = {
     ROW_REAL(comparison_row, "second_s", second),
     JSON_END
 };
-// One of the two compared results. Its figures have one of four keys, as in result.json, which depends on the verdict.
-// Only the pointer that is written under this key points to the figures. The other three are NULL.
+// One of the two compared results. As in result.json, the verdict determines the key of the figures. Only the pointer
+// for this key points to the figures. The other three are NULL and are written as null.
 struct side {
     struct result                result;
     const struct result_figures *correct, *emulated, *predicted, *unverified;

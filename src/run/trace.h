@@ -54,7 +54,7 @@ const struct comm_choice *communication_chosen(const struct communication_rows *
 double communication_bus_factor(int32_t kind, double size);
 
 // communication_files.c: CSV files with a traced step's collectives, sends and receives, one file per rank. bytes:
-// maximum size of the selected files, if all ranks have this plan; bytes_of_all: the same if every rank has a file.
+// upper limit of their total size, if all ranks have this many ops; bytes_of_all: the same if every rank has a file.
 struct communication_files {
     const struct trace_config *trace;
     const struct plan         *plan;

@@ -16,7 +16,7 @@ struct atlas_sum {
     const char *value;
     int         rows, within;           // numbers of rows: all; with an error of at most 10 %
     int         ranged, inside;         // numbers of rows: with an error range; with the error inside its 80 % range
-    double      mean, size, maximum;    // percent: sum of signed errors, sum of absolute errors, largest absolute error
+    double      mean, size, maximum;    // percent: sum of errors, sum and maximum of absolute errors
 };
 
 // Keys by which rows are grouped.

@@ -107,7 +107,7 @@ enum waterfall_part waterfall_exposed(uint32_t axes)
 #define AXIS_PART(NAME, ...) [AXIS_##NAME] = WATERFALL_EXPOSED_##NAME,
     static const enum waterfall_part parts[] = {AXES(AXIS_PART) [AXIS_COUNT] = WATERFALL_UNEXPLAINED};
     // clang-format on
-    return parts[axis_claims(axes)];    // axis_claims returns AXIS_COUNT for a group of one rank
+    return parts[axis_claims(axes)];    // AXIS_COUNT if `axes` is 0
 }
 
 static bool are_alike(const struct op *a, const struct op *b)
