@@ -162,7 +162,7 @@ struct prediction {
     // rank with the largest plan among the first ranks of the stages, and bytes of this plan
     int64_t largest_rank, largest_bytes;
     int64_t own_bytes;    // memory of gswbench: plan + NCCL's connections + CUDA context, maximum over the stages
-    // memory of the modelled framework on the stage that reserves most; `device` is the maximum over the stages
+    // memory of the modelled framework on the stage with the largest `reserved`; `device`: maximum over the stages
     struct footprint footprint;
 };
 

@@ -71,7 +71,7 @@ enum amount {    // adjustment.each is multiplied by this
     ONE,
     MERGED_ELEMENTS,    // elements of Q, times the merges of partial outputs: cp - 1 forward, cp backward
     ATTENTION_BYTES,    // bytes to cast Q, K and V in the forward pass, dO in the backward pass
-    // number of casts of a head GEMM: of its input or logit gradient, and once per step also of its weight
+    // number of casts of a head GEMM: input or logit gradient, and in a step's first forward pass also the weight
     HEAD_CASTS,
     HEAD_BYTES,          // bytes that the casts of a head GEMM read and write
     EXPERT_GAPS,         // seconds of host work between experts; grouped GEMMs count as one expert, except in FP8

@@ -18,8 +18,8 @@ static void add_stalls(struct waterfall *waterfall, const struct machine *machin
     }
 }
 
-// Returns the index of the task that this task waits for although its op in the plan does not; -1: none. pipeline.c
-// adds at most one such wait per task, if the modelled framework blocks compute during all-to-alls.
+// Returns the index of the task for which this task waits in addition to the waits of its op in the plan; -1: none.
+// pipeline.c adds at most one such wait per task, if the modelled framework blocks compute during all-to-alls.
 static int32_t find_held(const struct task *task, const struct op *op)
 {
     for (int w = 0; w < task->wait_count; w++) {

@@ -35,7 +35,7 @@ struct span {
         outside;    // factors on the bytes that an all-to-all sends within and between nodes; 1 unless is_once
     // share of the start latency that the op pays: 1 / n if it is one of n parts of an all-to-all, else 1
     double start_share;
-    double node, network;    // bytes/s of a rank within and between nodes; few SMs of the op lower both
+    double node, network;    // bytes/s of a rank within and between nodes; lower if the op has few SMs
     int    processors;       // SMs of the op; 0: copy engines move the data, or ranks run on CPUs
     bool   is_limited;       // the op has fewer SMs than NCCL would use
     bool   is_once;          // as in DeepEP, an all-to-all sends a token once per rank, not once per chosen expert

@@ -161,7 +161,7 @@ static void launch(struct task *task, struct pass passes[2], const struct op *op
 struct run {
     int32_t microbatch, last;    // last: index of the latest compute op of the run
     int32_t exchange;            // index of the first all-to-all of the run; -1: none
-    int32_t awaited[2];          // [1 in forward, 0 in backward]: last all-to-all that compute must wait for; -1: none
+    int32_t awaited[2];          // [is forward]: last all-to-all, for which this microbatch's next run waits; -1: none
 };
 
 static void add_wait(struct actor *actor, int32_t index, int32_t until)

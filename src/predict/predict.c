@@ -75,9 +75,9 @@ static double expect_largest(double count)
 
 // Returns the seconds that data-parallel ranks (dp x fsdp) wait for the slowest rank. If they reduce gradients once per
 // step, jitter averages out over the microbatches. If they reduce gradients in every microbatch, each microbatch waits
-// for its slowest rank. The exchange of FP8 amax values in every microbatch counts only with its own time
-// (fp8_synchronization): with a wait for the slowest rank in every exchange, predictions for thousands of GPUs would be
-// longer than the published steps.
+// for its slowest rank. Each microbatch also exchanges FP8 amax values, at a constant cost (fp8_synchronization). If
+// each of these exchanges waited for the slowest rank, predictions for thousands of GPUs would exceed the published
+// step times.
 static double straggler_seconds(const struct plan_request *request, const struct machine *machine, double seconds)
 {
     double microbatches = (double)request->train.accumulation;

@@ -29,8 +29,8 @@ struct stream_head {
 };
 
 struct arrivals {
-    // leader: stream head of the participant that arrived last; stream_head.participant leads from it to the one that
-    // arrived before it, and so on. arrived: number of participants that have arrived
+    // leader: stream head of the participant that arrived last. It is the first in a list of those that have arrived,
+    // which stream_head.participant links. arrived: length of this list
     int32_t leader, arrived;
     double  seconds;    // maximum duration over the participants that have arrived
 };

@@ -38,7 +38,7 @@ struct op_class {
 
 struct analysis {
     const struct waterfall_step *step;
-    struct op_time              *times;       // [op_count]: start and end of each op, as corrected by init
+    struct op_time              *times;       // [op_count]: start of each op after its launch overhead, and its end
     double                      *seconds;     // [WATERFALL_PARTS]: the result, seconds of each part
     int32_t                     *previous;    // [op_count]: the previous op on the op's stream; NONE: it is the first
     struct op_class             *op_classes;
@@ -275,8 +275,8 @@ static void explain_streams(struct analysis *analysis)
         analysis->step->step_seconds - end);
 }
 
-// Moves `seconds` from a part to the ideal time, at most the part's own time: a FLOPs convention may count more than is
-// executed.
+// Moves `seconds` from a part to the ideal time, but not more than the part has: a FLOP convention may count more FLOPs
+// than the step executes.
 static void move_to_ideal(struct waterfall *waterfall, enum waterfall_part part, double seconds)
 {
     double moved = fmin(seconds, waterfall->seconds[part]);
