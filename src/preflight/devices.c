@@ -94,8 +94,8 @@ struct probe {
     char                      name[OP_KEY_BYTES];
     struct microbenchmark     bench;
     struct op_time *times;    // times of single ops on the host backend; NULL on a device, where only the run is timed
-    double best;    // shortest time of the op in all rounds; of a GEMM on ranks that share cores (and so take turns),
-                    // in the current round; 0: not measured yet
+    // shortest time of the op in all rounds (of a GEMM on ranks that take turns, in this round); 0: not measured yet
+    double best;
 };
 
 struct devices {

@@ -76,8 +76,8 @@ struct flight_turn {
 struct flight_turn flight_take_turn(struct flight *flight, const bool *takes_part, double seconds);
 void               flight_end_turn(const struct flight_turn *turn);
 
-// report.c: flight_add_class adds an empty class to the report. flight_set_value sets its value for a device (first and
-// second are its rank), for a link from rank first to rank second, or for a group with these first and last ranks.
+// report.c: flight_add_class adds an empty class to the report. flight_set_value sets its value for a device (its rank
+// is both first and second), a link from rank first to rank second, or a group of ranks from first to second.
 struct preflight_class *flight_add_class(struct flight *flight, enum preflight_subject subject, const char *unit,
                                          double limit_percent, const char *name);
 void flight_set_value(struct preflight_class *value_class, int64_t first, int64_t second, double value);

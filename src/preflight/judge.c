@@ -148,9 +148,9 @@ struct endpoints {
     struct preflight_report      *report;
     const struct preflight_class *value_class;
     struct endpoint              *endpoints;     // [ranks][DIRECTIONS]
-    double                        reference;     // median of the endpoints' references
+    double                        reference;     // median of `reference` over the endpoints
     double                        link_limit;    // tolerated slowdown of a single link in percent
-    double                        rank_limit;    // tolerated slowdown of a rank in percent; the largest of all ranks
+    double                        rank_limit;    // tolerated slowdown of a rank in percent: maximum over the endpoints
 };
 
 static struct endpoint *find_endpoint(const struct endpoints *endpoints, int64_t rank, enum direction direction)
