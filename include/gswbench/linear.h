@@ -105,7 +105,7 @@ void unit_release(struct builder *builder, int32_t unit);
 void unit_begin_gradients(struct builder *builder, int32_t unit);
 void unit_end_gradients(struct builder *builder, int32_t unit);
 // For weight gradients that a zero-bubble schedule delays: points the unit's gradients to the tensors of their
-// microbatch again. begun: the unit's entry DELAYED_BEGIN (struct delayed).
+// microbatch again. begun: the unit's entry DELAYED_BEGIN, which has the indices of these tensors.
 void unit_resume_gradients(struct builder *builder, const struct delayed *begun);
 // Call at the end of a backward pass through a pipeline chunk. Adds or copies reduced gradients to the accumulated
 // gradients. After the last microbatch, also reduces the accumulated gradients over replicas, if this happens once per

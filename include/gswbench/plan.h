@@ -77,10 +77,10 @@ struct plan_unit {
     int64_t           elements;
     int32_t           first_weight, weight_count;
     int64_t           replicated;          // number of leading elements that are replicated over tp
-    int64_t           of_heads;            // leading elements, as qk_norm's: tp ranks always sum their gradients
+    int64_t           of_heads;            // leading elements whose gradients tp sums even without sequence parallelism
     struct plan_slice kept;                // slice of the weights on this rank: a shard under FSDP, else all
     struct plan_slice updated;             // slice that the optimizer updates: a shard under FSDP and ZeRO-1, else all
-    int32_t           weight, gradient;    // tensors of `kept`; gradients reduced per microbatch: of `updated`
+    int32_t           weight, gradient;    // tensors of `kept`; gradient: of `updated` if reduced per microbatch
     int32_t           master;              // tensor of the slice `updated`; -1: no separate master weights
     int32_t           first_moment, second_moment;
 };

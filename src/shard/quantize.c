@@ -220,9 +220,9 @@ static int slot_in(const struct op *op, int slot)
     return op->kind == OP_QUANTIZE ? slot : OP_FUSED + slot;
 }
 
-// Returns the tensor with the inverse scales of a quantized copy (slot: as is or transposed). With scales per part of
-// the tensor, each copy has its own scales. If scales persist over steps, returns the inverse of the scale that the op
-// applied. If several linears have the same input, the op applied the scale of the first of them.
+// Returns the tensor with the inverse scales of a quantized copy. slot: QUANTIZE_OUT or QUANTIZE_TRANSPOSED. If blocks
+// have scales, each copy has its own. If scales persist over steps, returns the inverse of the scale that the op
+// applied: the scale of the first linear, if several linears have the same input.
 static int32_t inverse_scales_of(struct builder *builder, int32_t op, int slot, enum linear_role role)
 {
     struct plan *plan     = builder->plan;

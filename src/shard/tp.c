@@ -117,8 +117,8 @@ static void rotate(struct builder *builder, const struct communication *how)
     assembly_communication(&builder->assembly, &rotation);
 }
 
-// Returns the distance in elements from the block that this rank receives to the block that the next rank receives in
-// the same hop: one block forward, or from the last block back to the first.
+// In a hop of the ring, this rank receives a block of `whole`, and the next rank receives the block after it, or the
+// first block after the last. Returns the distance in elements from this rank's block to the next rank's.
 static int64_t next_rank_ahead(const struct builder *builder, int32_t whole, int64_t distance)
 {
     const struct tensor *all   = &builder->plan->tensors[whole];
@@ -235,8 +235,8 @@ void tp_reduce_replicated(struct builder *builder, int32_t unit)
 {
     const struct plan      *plan    = builder->plan;
     const struct plan_unit *reduced = &plan->units[unit];
-    // Without sequence parallelism, gradients of replicated weights are already equal on all tp ranks. Only the norms
-    // of query and key heads need the sum, because a rank has some of the heads.
+    // Without sequence parallelism, gradients of replicated weights are already equal on all tp ranks, except partial
+    // sums: gradients of query and key norms, as a rank has only some heads, and of replicated adapter matrices.
     int64_t elements = tp_shares_rows(builder) ? reduced->replicated : reduced->of_heads;
     all_reduce_slice(builder, unit, 1u << AXIS_TP, (struct plan_slice){0, elements});
     for (int32_t i = 0; i < reduced->weight_count; i++) {
