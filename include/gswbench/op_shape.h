@@ -109,8 +109,8 @@ struct routing_shape {
     bool    balanced;    // experts are assigned by row number (arithmetic_assign), and logits are ignored
     double  hot;         // fraction of rows that all go to the first top_k experts
     // Coefficient of the auxiliary loss of a sequence, which is experts * sum over experts of (f * p). f is the
-    // expert's fraction of the rows' top_k scores, and p is its mean probability. Each rank adds the loss of its own
-    // rows.
+    // expert's share of the rows' top-k choices by score, and p is its mean probability. Each rank adds the loss of
+    // its own rows.
     float   auxiliary;
     int32_t score;                 // enum router_score
     bool    is_absolute;           // gates are the scores of the chosen experts, not divided by their sum
@@ -118,8 +118,8 @@ struct routing_shape {
     int64_t groups, top_groups;    // experts are chosen from the best top_groups of groups; 0: no groups
 };
 // Returns the number of slots, which are the rows of the send buffer. With a capacity, each expert has `capacity`
-// slots. Without one (multiple > 0), each expert's rows are padded to a multiple. The result is then the worst case of
-// the padding, rounded up so that the all-to-alls of all local experts have parts of equal size.
+// slots. Without one (multiple > 0), each expert's rows are padded to a multiple. The result is then the number of rows
+// with the largest padding, rounded up so that all-to-alls of different local experts have the same size.
 static inline int64_t routing_slots(const struct routing_shape *shape)
 {
     if (shape->multiple == 0) {
