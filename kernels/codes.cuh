@@ -192,7 +192,7 @@ struct turned_tile {
 struct patch {
     int     row, column;                // position of the patch in the tile
     int     first_row, first_column;    // position of the tile in the matrix
-    int     rows, columns;              // left in the matrix from the patch on; may exceed 8, or be <= 0
+    int     rows, columns;              // from the patch's first element to the end of the matrix; any size, even <= 0
     int64_t at;                         // index of the patch's first element in the matrix
 
     // pitch: elements from one row to the next; more than total_columns if tiles cover only the start of each row.

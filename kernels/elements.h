@@ -154,6 +154,6 @@ struct random_fill_args {
     void       *out;    // [elements]
     int64_t     elements;
     enum format type;    // f32, bf16, FP8 or E2M1 (FP4)
-    uint64_t    key;     // element i is random_normal(key, i); in FP8 scaled to the range, in FP4 equal in pairs
+    uint64_t    key;     // element i is random_normal(key, i); FP8: scaled to the range; FP4: equal within a byte
 };
 KERNEL_FUNCTION int kernel_random_fill(const struct random_fill_args *args, const struct kernel_target *target);

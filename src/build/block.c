@@ -221,7 +221,7 @@ struct residual_stream block_forward(struct builder *builder, int64_t place, str
 // The forward ops of a sublayer that are recomputed: its norm, and the steps of its kind whose bits are set in `steps`.
 struct recomputed {
     bool     norm;
-    bool     is_entered;    // the input of the norm was kept: earlier sublayers are not recomputed to get it
+    bool     is_entered;    // the norm's input was kept, so no earlier sublayer is recomputed for it
     uint32_t steps;
 };
 

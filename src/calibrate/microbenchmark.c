@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Lists the distinct ops of a job, and builds a step that repeats one of them on changing operands. In a step for a
-// communication op, compute runs between two repeats, and the second repeat waits for it. Communication then starts as
-// in training: right after compute, while the threads of communication streams sleep. Unless compute should overlap
-// (bench->computes > 0), it waits for the first repeat.
+// communication op, compute runs before each repeat, and the repeat waits for it. Communication then starts as in
+// training: right after compute, while the threads of communication streams sleep. Compute waits for the previous
+// repeat, unless the two should overlap (bench->computes > 0).
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -62,8 +62,8 @@ void config_write(const struct config *config, FILE *file)
     }
 }
 
-// Returns whether all options of a section are printed, those with default values as comments. This is so for the
-// sections from [model] to [run]; of other sections, only options that differ from their defaults are printed.
+// Returns whether all options of a section are printed, with default values as comments: true for the sections from
+// [model] to [run]. Of other sections, only options that differ from their defaults are printed.
 static bool is_in_full(const struct config_section *section)
 {
     return section->offset <= offsetof(struct config, run);

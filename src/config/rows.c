@@ -225,8 +225,8 @@ static bool is_same_machine(struct config *config, struct config *file)
     return strcmp(config->hardware.device, device) == 0;
 }
 
-// Returns whether a published figure belongs to this selection, which matches the figure's [when ...] section. If this
-// section names no precision, gpu or variant, the file's value must be selected; if no ranks, no axis may be auto.
+// Returns whether a published figure belongs to this selection. Precision, variant and gpu (if the file names it) must
+// be the file's own if the figure's [when ...] section leaves them out. If it leaves out ranks, no axis may be auto.
 static bool is_of_row(const struct document *document, const struct config *file, const char *key,
                       struct selection selection)
 {

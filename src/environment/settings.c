@@ -128,8 +128,8 @@ static const struct key *find_key(const struct keys *keys, int rank, int64_t row
     return NULL;
 }
 
-// Returns whether the setting in this row of `rank` differs between ranks, and no lower rank has it. So each setting is
-// reported once.
+// Returns whether the setting in this row of `rank` differs between ranks. Returns false if a lower rank has a setting
+// with this name, so that each setting is reported once.
 static bool differs_first(const struct keys *keys, int rank, int64_t row)
 {
     const struct key *own     = &keys->list[rank * keys->width + row];

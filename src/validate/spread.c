@@ -19,8 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// UNIT is u, STEP is d, MAXIMUM the square of half the norm; SAFETY and FEW are in the bound above. TILE: keys per
-// block of an attention kernel; the largest kernels use twice that.
+// UNIT is u and STEP is d above; SAFETY and FEW are factors of the allowed variance. MAXIMUM: the largest variance,
+// for a difference of half the norm. TILE: keys per block of an attention kernel; the largest kernels use twice that.
 enum { SAFETY = 16, FEW = 16, TILE = 64 };
 
 static const double UNIT = 0x1p-24, STEP = 0x1p-7, MAXIMUM = 0.25;

@@ -32,7 +32,7 @@ static void check_waits(struct findings *findings, int32_t op)
 }
 
 // Checks a packed part, whose start in the whole tensor depends on row counts. The part must have room for the expected
-// rows, and the whole tensor for the maximum.
+// rows, and the whole tensor must have as many rows as routing_slots returns.
 static void check_packed(struct findings *findings, int32_t op, int slot)
 {
     const struct plan      *plan      = findings->plan;

@@ -48,7 +48,7 @@ static void collect_edges(struct verifier *verifier)
     enum { RECENT_BITS = 12 };
     const struct plan *plan   = verifier->plan;
     size_t             bytes  = STORAGE_COUNT * sizeof(int64_t) << RECENT_BITS;
-    int64_t           *recent = arena_allocate(&verifier->arena, bytes);    // 0: empty; edge 0 is always added
+    int64_t           *recent = arena_allocate(&verifier->arena, bytes);    // 0: empty, so edge 0 is always added
     for (int32_t t = 0; t < plan->tensor_count; t++) {
         const struct tensor *tensor  = &plan->tensors[t];
         enum storage         storage = tensor->storage;

@@ -297,8 +297,8 @@ static bool is_reported_elsewhere(struct watch *watch)
     return watch->segment->verdict != 0;
 }
 
-// A rank that is not the leader waits for a report or for an extension. It notices an extension by their number; the
-// field `leader` would not tell, because another rank may be leader by then.
+// A rank that is not the leader waits until the leader reports the hang or extends the deadlines. It detects the latter
+// by the counter `extensions` and not by the field `leader`, because another rank may be leader by then.
 void alarm_end_job(struct watch *watch)
 {
     unsigned extensions = watch->segment->extensions;
