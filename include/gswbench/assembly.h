@@ -83,8 +83,8 @@ void assembly_hold(const struct assembly *assembly, struct op *op, int32_t until
 void assembly_hold_compute(struct assembly *assembly, int32_t until);
 
 // A communication op on all elements of its tensors. in: tensor to send; -1 for a receive, or if `out` is updated in
-// place. out: result; -1 for a send. makes: what `out` is for its linear (enum model_value); 0: an output in the
-// forward pass, an input gradient in the backward pass. hold: an op that must end before this op starts; -1: none.
+// place. out: result; -1 for a send. makes (enum model_value): what `out` is for its linear; MAKES_OUTPUT
+// becomes MAKES_INPUT_GRADIENT in the backward pass. hold: an op that must end before this op starts; -1: none.
 // peer, channel, ahead: as in struct communication_shape.
 struct communication {
     enum op_kind kind;

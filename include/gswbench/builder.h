@@ -93,7 +93,7 @@ struct builder {
     struct head_inputs   *deferred;                  // [deferred_count]: of microbatches 0, 1, ...
     int64_t               deferred_count;
     bool                  delays;     // the current backward pass postpones weight gradients: adds them to `delayed`
-    struct delayed       *delayed;    // work moved out of backward passes, in their order
+    struct delayed       *delayed;    // work moved out of backward passes, oldest first
     int64_t               delayed_count, delayed_done;    // entries of `delayed`; entries already appended as ops
     int32_t               reduces[2];                     // the last two ops that reduce unsharded gradients; -1: none
 };

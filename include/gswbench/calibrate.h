@@ -50,7 +50,7 @@ struct calibrate_setup {
     struct backend            *backend;
     struct comm               *comm;
     int64_t                    cores, core_ranks;    // cores of this rank, and ranks that share them
-    bool                       has_cores;            // CPU ranks: times compute ops, as no lower rank is on its cores
+    bool                       has_cores;            // CPU ranks: times compute ops; no lower rank uses its cores
     int64_t                    working_bytes;    // bytes of operands through which repeats cycle, to miss the caches
     int                        steps;            // number of measured steps of the job
     int                        passes;           // number of passes over all microbenchmarks

@@ -211,8 +211,8 @@ enum { CONFIG_ROWS_MAX = 64 };
 // define them:
 //
 // If sections name a gpu or a variant, each section with a published step time is a row. Otherwise each section with a
-// rank count and a precision is a row. A rank count that has no such section has a row with the file's precision, and
-// one for each section with only a precision. A file without sections has one row.
+// rank count and a precision is a row. A rank count that occurs only without a precision has a row with the file's
+// precision, and one for each section with a precision but no rank count. A file without sections has one row.
 status config_rows(const struct config_request *request, struct config_row rows[CONFIG_ROWS_MAX], int *count,
                    struct text_buffer *errors);
 

@@ -162,8 +162,8 @@ void quantize_point(struct builder *builder, int32_t weight);
 // FP8 weights: quantizes this rank's slice of an FSDP unit from master weights. With current scaling, call
 // quantize_scale_weights first.
 void quantize_update_weights(struct builder *builder, int32_t unit);
-// Current scaling: computes the scales of updated weights from their amaxes. AdamW has stored these, except for FP8
-// weights, whose amaxes this call computes.
+// Current scaling: computes the scales of updated weights from their amaxes. AdamW has stored the amaxes of BF16
+// weights; this call computes the amaxes of FP8 weights.
 void quantize_scale_weights(struct builder *builder);
 
 // Declares the FP8 scales that persist over steps. Delayed scaling: all scales. Current scaling: the scales of weights,

@@ -137,8 +137,8 @@ extern const struct option parallel_options[];
 struct mesh {
     int64_t world;
     int64_t size[AXIS_COUNT];    // the product is world
-    // Sizes as in [parallel], where fsdp or dp includes ep, and ep is the whole expert-parallel group. In size[], by
-    // contrast, EP counts only the ranks of this group that are taken from fsdp or dp, whose size is divided by it.
+    // Sizes as in [parallel]: ep is the whole expert-parallel group, and fsdp or dp includes it. size[AXIS_EP] has only
+    // the factor of ep that comes from fsdp or dp, and the size of that axis is divided by this factor.
     int64_t  asked[AXIS_COUNT];
     bool     shards_over_cp;    // weights are sharded over cp as well
     int64_t  etp;               // number of ranks that shard each matrix of an expert: all of tp, or 1

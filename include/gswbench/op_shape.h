@@ -87,7 +87,7 @@ GSWBENCH_INLINE int64_t mamba_packed(const struct mamba_shape *shape)
 }
 
 // How the router scores an expert: by a softmax over the logits, or by a sigmoid of its logit. The auxiliary loss and
-// the capacity use probabilities, for which sigmoids are divided by their sum.
+// the capacity use probabilities: the softmax scores, or the sigmoids divided by their sum.
 enum router_score { ROUTER_SOFTMAX, ROUTER_SIGMOID };
 
 // Shape of the routing ops. Rows (tokens) of a sequence compete for the capacity of an expert. The ranks that share the
