@@ -61,8 +61,8 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) input_ke
     }
 }
 
-// Sums the weight and bias gradients over a part of the tokens. Scratch holds d s, then the partial sums of the weight
-// gradient [parts, channels, taps] and of the bias gradient [parts, channels].
+// Sums the weight and bias gradients over a part of the tokens. Scratch holds d s [tokens, channels], then the partial
+// sums of the weight gradient [parts, channels, taps] and of the bias gradient [parts, channels].
 template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) weight_kernel(const convolution_args args)
 {
     int64_t channels = mamba_channels(&args.shape), channel = own_thread(), taps = args.shape.taps;

@@ -49,7 +49,7 @@ KERNEL_FUNCTION int     kernel_scan_backward(const struct scan_args *args, const
 KERNEL_FUNCTION int64_t kernel_scan_scratch_bytes(const struct mamba_shape *shape);
 
 // RMS norm of in * silu(z), separately for each group of columns. Memory-bound: forward reads two arrays and writes
-// one. Backward reads three, and writes the gradient of `in` and all columns of packed_gradient.
+// one. Backward reads three, and writes the gradient of `in` and packed_gradient, which is zero except for z.
 struct gated_norm_args {
     const void        *in, *packed, *weight;    // [tokens, inner], [tokens, packed], [inner]
     void              *out;                     // [tokens, inner]

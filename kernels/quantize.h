@@ -41,7 +41,7 @@ KERNEL_FUNCTION int kernel_quantize_nv(const struct quantize_nv_args *args, cons
 struct factors_args {
     const float *one, *other;    // [1]; NULL: 1
     float       *out;            // [2]
-    float        scale, keep;    // keep: factor of the output before the GEMM
+    float        scale, keep;    // keep: factor of the old output
 };
 KERNEL_FUNCTION int kernel_factors(const struct factors_args *args, const struct kernel_target *target);
 

@@ -109,7 +109,7 @@ static void add_position(struct block *block, const struct buffer *gradient, int
 }
 
 // Stores the gradient of the input at a position. The input affects the outputs at this position and the next taps - 1.
-// After the end of a sequence `slope` is zero.
+// At positions after the end of the sequence, `slope` is zero.
 static void store_input(struct block *block, const struct buffer *packed, int64_t sequence, int64_t position)
 {
     int64_t taps = block->shape->taps;

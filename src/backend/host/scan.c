@@ -19,7 +19,7 @@ struct head {
     const struct buffer      *convolved, *packed;
     int64_t                   sequence, head, chunk, first, count;    // positions first .. first + count - 1
     float                     rate, bias, skip;                       // a, bias of dt, D
-    float                    *dt, *sum;                               // [chunk]; sum: L
+    float                    *dt, *sum;                               // [chunk]; sum: L_i of the file header
     struct panel              b, c, x, u, scores, state;
     // Fields of the backward pass. slope_NAME is the gradient of NAME. In the forward pass, dy holds the output y.
     struct panel slope_state, dy, products, mixed, slope_u, slope_b, slope_c, across, leaving;
