@@ -88,7 +88,7 @@ static void append_square_sum(struct builder *builder, int32_t index, int32_t pa
         assembly_append(&builder->assembly, &op);
         slice = counted_slice(plan, unit, slice.first + slice.elements);
     }
-    if (!is_counted) {    // the clear comes last, so that later ops have the same dependencies on all ranks
+    if (!is_counted) {    // after the sums: on every rank, the last op here writes `partial`, which later ops read
         assembly_clear(&builder->assembly, "gradient norm", partial);
     }
 }

@@ -27,7 +27,7 @@ enum {
     OPS_OF_EXCHANGE = 30,    // per microbatch and Ulysses attention: all-to-alls and reordering
     OPS_OF_ACTION   = 20,    // per microbatch and pipeline chunk: embedding, head, sends and receives
     OPS_OF_UPDATE   = 5,     // per step and weight: gradient norm, optimizer, gathers, quantization
-    OPS_OF_MUON     = 66,    // per step and linear with Muon: all ops of up to three matrices
+    OPS_OF_MUON     = 66,    // per step and linear with Muon: all ops of three matrices (Mamba-2: five and one)
     OPS_OF_STEP     = 32,    // per step: all other ops
 };
 

@@ -75,7 +75,7 @@ static double attention_flops(const struct attention_shape *shape, int64_t multi
 }
 
 // Returns the FLOPs of a Mamba-2 scan in chunks of Q positions. It has four GEMMs: the scores C B^T of each group,
-// their product with x (mixed), the states of the chunks, and the outputs from the states. The first two compute (Q +
+// the product of scores and x, the states of the chunks, and the outputs from the states. The first two compute (Q +
 // 1) / 2 causal pairs per position, the last two head_dim x state multiply-adds per head and position. The backward
 // pass computes scores and states again, and two gradients for each of the four GEMMs.
 static double scan_flops(const struct mamba_shape *shape, bool is_backward)
