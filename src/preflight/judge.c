@@ -211,10 +211,10 @@ static double find_expected(const struct endpoints *endpoints, const struct pref
 }
 
 // Marks the endpoints that are slower than both the limit and the noise. The noise follows from the spread of links
-// around their expected values: this spread contains no differences between endpoints, which the search is for.
+// around their expected values, which already contain the differences between endpoints.
 static void mark_slow_endpoints(struct endpoints *endpoints)
 {
-    const double                  of_median = 1.2533;    // standard error of a median of normal values / of their mean
+    const double                  of_median   = 1.2533;    // standard error of the median / of the mean, normal values
     const struct preflight_class *value_class = endpoints->value_class;
     double                       *ratios = copy_values(value_class), spread = 0.0;
     for (int64_t i = 0; i < value_class->value_count; i++) {

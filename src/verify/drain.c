@@ -19,7 +19,7 @@ struct drain {
     struct verification *job;
     struct match        *match;
     struct class_state  *states;    // [class]
-    int32_t             *list;      // work list of classes that may progress
+    int32_t             *list;      // work list of rank classes that may progress
     int32_t              listed;
 };
 

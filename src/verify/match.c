@@ -79,7 +79,7 @@ static void collect_calls(struct match *match, const struct verification *job)
     qsort(match->calls, (size_t)match->call_count, sizeof(*match->calls), compare_calls);
 }
 
-// Adds a communicator or link (struct rendezvous) for calls [first, end), with a participant per class and side.
+// Adds the communicator or link of calls [first, end). Each class of ranks is a participant; on a link, each side too.
 static struct rendezvous *add_rendezvous(struct match *match, struct verification *job, int32_t first, int32_t end)
 {
     struct rendezvous *rendezvous = &match->rendezvous_list[match->rendezvous_count];

@@ -112,7 +112,7 @@ static void show_communications(struct shown *shown, const struct plan *plan, bo
                 peer = group->ranks[op->shape.communication.peer];
             } else if (is_part && group->size == 2) {
                 peer = group->ranks[1 - group->index];
-                // makes the two ranks' marks differ, as the marks of a send and its receive do
+                // makes the marks of the two ranks differ, which has_joined (blame.c) expects of a pair
                 mark = 2 * mark + (uint32_t)group->index;
             }
         }
