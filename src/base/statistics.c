@@ -273,8 +273,8 @@ static int64_t count_outliers(const double *values, int64_t count)
     return outliers;
 }
 
-// Computes the median's error and confidence interval. Correlation widens the interval, at least to the range from
-// median / reach to median * reach. sorted: the values in ascending order.
+// Computes the median's relative error and 95 % confidence interval. If the values are correlated, the interval reaches
+// at least 1.96 standard errors from the median. sorted: the values in ascending order.
 static void bracket(struct statistics *statistics, const double *values, const double *sorted, int64_t count)
 {
     double median = median_of(sorted, count), correlation = 0, reach = 1;

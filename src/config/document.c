@@ -119,7 +119,7 @@ static int earlier_line(const struct document *document, const struct assignment
     return 0;
 }
 
-// Validates an assignment and adds it to the document. assignment.place: text of error messages up to the value.
+// Validates an assignment and adds it to the document. assignment.place: start of error messages, before the value.
 static void add(struct document *document, struct assignment assignment, const char *value)
 {
     const char *reason  = forbidden(document, &assignment);

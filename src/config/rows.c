@@ -99,8 +99,8 @@ static void sort_rows(struct rows *rows)
     }
 }
 
-// Adds a row with this number of ranks for each precision that a section names. Only sections with the rank count
-// named_with are used (0: without a rank count). Returns false if there is no such section.
+// Adds a row with this number of ranks for each section that has a precision and the rank count named_with (0: no rank
+// count). Returns false if there is no such section.
 static bool add_named(struct rows *rows, int64_t named_with, int64_t ranks)
 {
     const struct document *document = rows->document;

@@ -172,7 +172,7 @@ static const struct scan_traffic scan_forward = {
 
 // The backward pass repeats the first four forward kernels. It computes gradients of the states from d out and C and
 // sums them over later chunks. Then it computes d x and d dt, d B, d C, d (C B^T), and the gradient of the running
-// sums. It reads x and d out five times each.
+// sums. It reads x and d out five times each; plan_op_bytes counts one of these.
 static const struct scan_traffic scan_backward = {
     .inputs = 8, .outs = 8, .pairs = 14, .state = 28, .score = 24, .step = 60};
 

@@ -38,8 +38,8 @@ static void look_at(struct minimum *minimum, const struct job *job, const struct
     }
 }
 
-// Finds the layout that needs the least memory, among those with full recompute and micro_batch 1, which need less than
-// all others. Stops early at a layout that needs at most `enough` bytes.
+// Finds the layout that needs the least memory. Tries only layouts with full recompute and micro_batch 1, because
+// others need more. Stops early at a layout that needs at most `enough` bytes.
 static void find_minimum(struct minimum *minimum, const struct job *job, const struct machine *machine, double enough)
 {
     struct sweep_list list;
