@@ -69,8 +69,8 @@ static void declare_holders(struct export_list *list, const struct plan *plan)
     free(ranks);
 }
 
-// Returns whether a holder lists the weights of a unit. Expert weights are listed for every expert-parallel rank, other
-// weights once per pipeline stage. A copy of a tied embedding is not listed.
+// Returns whether a holder's copy of a unit is exported. Experts are exported from every expert-parallel rank, other
+// units from the first one in each pipeline stage. The second copy of a tied embedding is not exported.
 static bool is_listed(const struct plan *plan, int64_t holder, const struct plan_unit *unit)
 {
     return !unit->is_copy && (unit->is_experts || holder % count_owners(plan) == 0);

@@ -27,7 +27,7 @@ enum {
     VALUE_S,
     VALUE_EXPERT_OUT,      // expert outputs [slots, width of experts], after the all-to-all back to the tokens' ranks
     VALUE_TOKEN_COUNTS,    // dropless: number of tokens that this rank sends to each expert
-    VALUE_RECEIVED,        // dropless: tokens that each local expert receives per rank; -1: without expert parallelism
+    VALUE_RECEIVED,        // dropless: tokens that each local expert receives from each rank; -1: no expert parallelism
     VALUE_SHARED_FC1,      // output of fc1 of the shared experts
     VALUE_SHARED_S,
     VALUE_DOWN,              // tokens projected to expert_hidden; unused without projections

@@ -115,8 +115,8 @@ static void check_count(const struct row_counts *row_counts, const struct queued
            maximum, shape->multiple);
 }
 
-// Records the row count with this index, which belongs to one local expert. numbers: [owners][local experts], from this
-// expert on. *begin: first row of the expert; is advanced by its rows to the next expert.
+// Records the row count with this index, which belongs to one local expert. numbers: counts [expert-parallel
+// ranks][local experts], from this expert on. *begin: first row of the expert; advances to the next expert.
 static void note(const struct row_counts *row_counts, const struct queued_op *queued, int32_t index,
                  const int32_t *numbers, bool is_own, int64_t *begin)
 {

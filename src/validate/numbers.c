@@ -62,7 +62,7 @@ static float draw_number(const struct op *op, int slot, enum format format, uint
 
 struct numbers numbers_of_operand(const struct op *op, int slot, enum format format, int64_t elements)
 {
-    // even, so that FP4 repeats begin at a whole byte
+    // even for FP4, whose elements are half a byte: each repeat of the numbers begins at a byte
     int64_t        period  = format_table[format].bits < 8 ? PERIOD - 1 : PERIOD;
     struct numbers numbers = {.count = elements < period ? elements : period};
     numbers.number         = memory_allocate((size_t)numbers.count * sizeof(*numbers.number));

@@ -150,7 +150,7 @@ static bool vote_is_wrong(const struct vote *vote, const struct outcome *outcome
 }
 
 // Returns whether an op can be tested alone. Communication ops cannot. Ops such as expert routing cannot either,
-// because random indices would not be valid together.
+// because their index operands must agree with each other, and random ones do not.
 static bool can_test(const struct plan *plan, const struct op *op)
 {
     if (op_is_communication((enum op_kind)op->kind)) {
