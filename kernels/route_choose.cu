@@ -54,7 +54,7 @@ __device__ inline int choose_next(const row_keys &keys, int experts, unsigned *c
     return best;
 }
 
-// Returns the score of an expert group on every lane. The score is the sum of the group's two largest keys.
+// Returns the score of an expert group on every lane. The score is the sum of its two largest selection keys.
 __device__ inline float best_of_group(const row_keys &keys, int64_t first, int64_t experts)
 {
     float largest = -INFINITY, second = -INFINITY;

@@ -11,7 +11,7 @@ static bool is_gated(const struct op *op)
     return op->shape.rows.variant == ACTIVATION_SWIGLU || op->shape.rows.variant == ACTIVATION_GEGLU;
 }
 
-// Returns the floats of scratch per thread: a row of the output gradient, of gate and up, and of their gradients.
+// Returns the number of floats of scratch per thread: rows of the output gradient, of gate and up and their gradients.
 static int64_t floats(const struct op *op)
 {
     return 5 * op->shape.rows.columns;

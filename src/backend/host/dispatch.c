@@ -5,7 +5,7 @@
 
 #include "internal.h"
 
-// Returns the floats of scratch per thread: one input row and one output row.
+// Returns the number of floats of scratch per thread: one input row and one output row.
 static int64_t floats(const struct op *op)
 {
     return 2 * op->shape.routing.columns;

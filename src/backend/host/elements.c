@@ -250,7 +250,7 @@ static void muon(struct backend *backend, const struct op *op, const struct buff
 const struct host_op host_muon = {.run = muon, .each = floats};
 
 // The column sums of a matrix (the gradient of a bias): columns are divided among the threads, and each column is added
-// in row order in double. Returns the floats of scratch per thread: a row in fp32, and the sums in double.
+// in row order in double. Returns the number of floats of scratch per thread: a row in fp32, and the sums in double.
 static int64_t column_sum_floats(const struct op *op)
 {
     return 3 * op->shape.rows.columns;

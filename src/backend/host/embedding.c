@@ -33,7 +33,7 @@ static void put_product(const struct loop *loop, int64_t row, int64_t token, flo
     row_store(&loop->buffers[EMBEDDING_OUT], row * columns, columns, space, loop->op->accumulates);
 }
 
-// Returns the floats of scratch per thread: a row in fp32, if it must be scaled or added.
+// Returns the number of floats of scratch per thread: a row in fp32, if it must be scaled or added.
 static int64_t forward_floats(const struct op *op)
 {
     return copies_rows(op) ? 0 : op->shape.rows.columns;
@@ -61,14 +61,14 @@ static void forward_rows(const struct loop *loop, int64_t first, int64_t last, i
 
 const struct host_op host_embedding_forward = {.body = forward_rows, .count = host_count_rows, .each = forward_floats};
 
-// Returns the floats of scratch per thread: the sum of a table row in double, and one row in fp32.
+// Returns the number of floats of scratch per thread: the sum of a table row in double, and one row in fp32.
 static int64_t backward_floats(const struct op *op)
 {
     return 3 * op->shape.rows.columns;
 }
 
-// Returns the floats of shared scratch. For each table row, it has a linked list of the places (indices in TOKENS) of
-// the row's token: int32 first [table rows], then int32 next [places]; -1: none.
+// Returns the number of floats of shared scratch: for each table row, a linked list of the places (indices in TOKENS)
+// of the row's token. It has int32 first [table rows], then int32 next [places]; -1: none.
 static int64_t list_floats(const struct op *op)
 {
     return op->shape.rows.valid_columns + op->shape.rows.rows;

@@ -18,8 +18,8 @@ static int64_t count_groups(const struct op *op)
     return op->shape.mamba.groups;
 }
 
-// Returns the floats of scratch per thread: ROWS rows of a group in fp32, and the sums of the weight gradient in
-// double.
+// Returns the number of floats of scratch per thread: ROWS rows of a group in fp32, and the sums of the weight gradient
+// in double.
 static int64_t floats(const struct op *op)
 {
     return (ROWS + 2) * width_of(&op->shape.mamba);

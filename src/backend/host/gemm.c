@@ -39,7 +39,7 @@ struct rectangle host_gemm_rectangle(const struct gemm_shape *shape, int threads
     return rectangle;
 }
 
-// Returns the floats of scratch per thread: a block of A, of B and of C, and of a partial sum that is added to C.
+// Returns the number of floats of scratch per thread: blocks of A, B and C, and of a partial sum to add to C.
 static int64_t floats(const struct op *op)
 {
     (void)op;

@@ -25,8 +25,8 @@ struct loop {
 };
 
 // How the host computes a kind of op. An op that is one loop sets body and count; other ops set run.
-// OP_READ_TOKEN_COUNTS sets neither, because it does nothing. `each` returns the floats of scratch per thread, and
-// `shared` those that all threads share; NULL: none.
+// OP_READ_TOKEN_COUNTS sets neither, because it does nothing. `each` returns the number of floats of scratch per
+// thread, and `shared` the number that all threads share; NULL: none.
 struct host_op {
     op_run    *run;
     host_body *body;

@@ -35,7 +35,7 @@ static const float *read_sum(const struct loop *loop, int64_t at, float *space, 
     return row_read(sum, at, columns, space);
 }
 
-// Returns the floats of scratch per thread, for rows of [columns]: factors, bias, x, and a row for branch and then out.
+// Returns the number of floats of scratch per thread, [4, columns]: factors, bias, x, and first branch, then out.
 static int64_t forward_floats(const struct op *op)
 {
     return 4 * op->shape.rows.columns;
@@ -76,14 +76,14 @@ enum { BACKWARD_ROWS = 8 };
 // slower.
 enum { GROUP_ROWS = 16 };
 
-// Returns the floats of scratch per thread: the rows of struct gradient_rows.
+// Returns the number of floats of scratch per thread: the rows of struct gradient_rows.
 static int64_t backward_floats(const struct op *op)
 {
     return BACKWARD_ROWS * op->shape.rows.columns;
 }
 
-// Returns the floats of shared scratch: partial sums of the weight and bias gradients in double, [HOST_PARTS, 2,
-// columns].
+// Returns the number of floats of shared scratch: partial sums of the weight and bias gradients in double, [HOST_PARTS,
+// 2, columns].
 static int64_t part_floats(const struct op *op)
 {
     return 2 * 2 * op->shape.rows.columns * HOST_PARTS;

@@ -176,7 +176,7 @@ int64_t host_part_floats(const struct op *op)
     return 2 * HOST_PARTS;
 }
 
-// Returns the floats of scratch of this number of threads.
+// Returns the number of floats of scratch of this number of threads.
 static int64_t thread_floats(const struct op *op, int threads)
 {
     const struct host_op *row = host_ops[op->kind];

@@ -89,14 +89,14 @@ static void rotate_tokens(const struct loop *loop, int64_t first, int64_t last, 
 
 const struct host_op host_rope_forward = {.body = rotate_tokens, .count = host_count_tokens, .each = floats};
 
-// Returns the floats of scratch per thread: the rows of struct head_rows, or fewer without norms.
+// Returns the number of floats of scratch per thread: the rows of struct head_rows, or fewer without norms.
 static int64_t backward_floats(const struct op *op)
 {
     enum { BACKWARD_ROWS = 8 };
     return BACKWARD_ROWS * op->shape.attention.head_dim;
 }
 
-// Returns the floats of shared scratch: partial sums of the weight gradients in double, [HOST_PARTS, 2, head_dim].
+// Returns the number of floats of shared scratch: sums of weight gradients in double, [HOST_PARTS, 2, head_dim].
 static int64_t part_floats(const struct op *op)
 {
     return 2 * 2 * op->shape.attention.head_dim * HOST_PARTS;

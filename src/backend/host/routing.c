@@ -131,14 +131,14 @@ struct choices {
 };
 static const float DROPPED = -1.0f;
 
-// Returns the floats of scratch per thread: a row of scores, a row of the values that rank experts, and the candidates
-// of one expert in one sequence.
+// Returns the number of floats of scratch per thread: a row of scores, a row of the values that rank experts, and the
+// candidates of one expert in one sequence.
 static int64_t floats(const struct op *op)
 {
     return 2 * op->shape.routing.experts + 2 * rows_per_sequence(&op->shape.routing);
 }
 
-// Returns the floats of shared scratch: the arrays of struct choices.
+// Returns the number of floats of shared scratch: the arrays of struct choices.
 static int64_t choice_floats(const struct op *op)
 {
     return 3 * op->shape.routing.total * op->shape.routing.top_k + op->shape.routing.rows;

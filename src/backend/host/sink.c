@@ -4,7 +4,7 @@
 
 #include "internal.h"
 
-// Returns the floats of scratch per thread: two rows of a head, and the sink of each head.
+// Returns the number of floats of scratch per thread: two rows of a head, and the sink of each head.
 static int64_t floats(const struct op *op)
 {
     return 2 * op->shape.attention.head_dim + op->shape.attention.heads;
