@@ -39,7 +39,7 @@ struct gemm_key {
 bool gemm_key_is_equal(const struct gemm_key *one, const struct gemm_key *other);
 
 // Fails if no device supports the GEMM. cuBLASLt must support the combination of types. FP8 and FP4 GEMMs need
-// operands A [m, k] and B [n, k]. Their sizes must be multiples of 16, with MX blocks and in FP4 of 32. At most one
+// operands A [m, k] and B [n, k]. m, n and k must be multiples of 16; in FP4 and with MX blocks, of 32. At most one
 // operand is E5M2, at most one has 128 x 128 blocks, and none has scales per row.
 status gemm_check(const struct gemm_key *key);
 

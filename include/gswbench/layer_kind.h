@@ -15,7 +15,7 @@ struct residual_stream {
 // q, k and v, from VALUE_OWN on. shard_tokens: rows of the residual stream on this rank (tokens / tp with sequence
 // parallelism).
 enum {
-    VALUE_X,             // residual stream including the pending branch, input of the norm [shard_tokens, hidden]
+    VALUE_X,             // residual stream after its branch is added: input of the norm [shard_tokens, hidden]
     VALUE_STATISTICS,    // mean and 1 / deviation of the norm [shard_tokens, 2]
     VALUE_N,             // normalised residual stream [shard_tokens, hidden]
     VALUE_OUT,           // branch to add to the residual stream [shard_tokens, hidden]

@@ -262,7 +262,7 @@ status journal_seal(struct journal *journal, const struct output_folder *folder)
 // further: another reason with a verdict worse than PARTIAL; NULL: none.
 status journal_read(struct result *result, const char *path, const char *reason, const struct result_reason *further);
 
-// Compares a result that was read from `path` with the journal in the same folder. The result must name the digest of
-// the journal and have its steps with the same seconds and losses; a sealed journal must name the digest of the file at
-// `path`. Returns EXIT_COMPARE if they disagree. Else `source` says that they agree, or why nothing was compared.
+// Compares a result that was read from `path` with the journal in the same folder. The journal's digest, steps, seconds
+// and losses must be the same in the result. If journal_seal has ended the journal, its last line must have the digest
+// of the file at `path`. Returns EXIT_COMPARE if they disagree. Else `source` says that they agree, or what is missing.
 status journal_check(const struct result *result, const char *path, char *source, size_t bytes);

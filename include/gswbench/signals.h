@@ -14,6 +14,6 @@ void        signals_catch(bool is_first, int64_t seconds);
 void        signals_keep(void);          // also sets the handlers again, which libraries may have replaced
 void        signals_release(void);       // restores the default actions
 int         signals_caught(void);        // the signal's number, or 0
-int         signals_caught_end(void);    // like signals_caught, but 0 for SIGUSR1, which sets no deadline for the step
+int         signals_caught_end(void);    // like signals_caught, but 0 for SIGUSR1: the last step may take any time
 const char *signals_name(int number);
 bool        signals_take_question(void);    // whether SIGUSR2 came since the last call

@@ -26,12 +26,12 @@ enum expert_biases { EXPERT_BIASES_PLAN, EXPERT_BIASES_SEPARATE, EXPERT_BIASES_F
 // [software]; the defaults describe gswbench.
 struct software_config {
     char profile[1024];    // configs/software/NAME.ini, or a path, or "gswbench"
-    // Factors relative to gswbench: of memory traffic (_bytes), and of the rate of GEMMs (gemm_share, in FP4 also times
-    // gemm_share_fp4).
+    // Factors relative to gswbench: of memory traffic (_bytes), and of the rate of GEMMs: gemm_share, and in FP4
+    // gemm_share * gemm_share_fp4.
     struct quantity memory_bytes, cast_bytes, loss_bytes, optimizer_bytes, gemm_share, gemm_share_fp4;
     struct quantity loss_rate;                // upper limit of logits/s for the loss and its gradient, on any device
     struct quantity scan_rate;                // upper limit of FLOP/s of scans, on any device
-    int64_t         scale_kernels;            // number of kernels of a quantization whose scale is computed first
+    int64_t         scale_kernels;            // kernels per FP8 cast that computes its scale first
     int64_t         fp8_gathers;              // casts inputs to FP8 before the all-gather over tp, not after it
     int64_t         fp8_attention;            // attention runs in FP8 if linears do
     int64_t         fp8_head;                 // the head runs in FP8 if linears do

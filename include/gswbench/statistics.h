@@ -57,7 +57,7 @@ struct statistics_change {
     double  speedup;      // first median / second median
     double  low, high;    // range of the speedup over the confidence intervals of both medians
     double  relative;     // second median / first median - 1
-    double  margin;       // noise limit: threshold, or more if medians are uncertain or series wander or swing
+    double  margin;       // noise limit: the threshold, or more for uncertain medians or a large wander or swing
     bool    swings;       // the swing of one series sets the margin
     bool    is_short;     // one series has fewer than CHANGE_COUNT_MIN values
     int64_t verdict;      // enum change_verdict

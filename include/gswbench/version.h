@@ -6,6 +6,6 @@
 // checkout.
 extern const char version_text[];
 
-// Writes the GNU build id in hexadecimal, or "code" and a hash. It also differs between builds of one version.
+// Writes the GNU build id in hexadecimal; without one, "code" and a hash of the code. It differs between builds.
 enum { VERSION_BUILD_BYTES = 48 };
 void version_build(char text[VERSION_BUILD_BYTES]);
