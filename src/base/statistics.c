@@ -17,7 +17,7 @@ enum {
     DRIFT_COUNT_MAX      = 1024,    // longer series are thinned, because the number of pairs is quadratic
     BLOCKS               = 8,       // blocks of consecutive steps in wander_of
     SHORT_COUNT_MAX      = 29,      // longest series for which swing_of ignores minimum and maximum
-    NEIGHBOURS           = 3,       // successive steps whose median is a level in swing_of
+    NEIGHBOURS           = 3,       // in a long series, swing_of compares medians of this many steps
 };
 
 // Quantiles of the normal distribution, and its standard deviation divided by its median absolute deviation.

@@ -68,7 +68,7 @@ static void derive_recompute(struct reader *reader)
     }
 }
 
-// Sets the precision after the names are translated, because FP8 jobs also have --bf16, which alone means BF16.
+// Sets the precision. Runs after the names are translated: FP8 jobs also have --bf16, which the names map to BF16.
 status import_derive_precision(struct reader *reader)
 {
     bool has_fp8 = reader_value(reader, "fp8_format") != NULL, has_fp4 = reader_value(reader, "fp4_format") != NULL;

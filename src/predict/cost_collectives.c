@@ -117,8 +117,8 @@ static int protocol_at(const struct hardware_config *hardware, const struct seri
     return predict_ring_protocol(hardware, 2 << series->group, passes, ldexp(COLLECTIVE_SMALLEST, size));
 }
 
-// Extrapolates the time at `size` by the line through two measured sizes: `near`, and the next measured size beyond it,
-// away from `size` (step is its direction). Returns 0 unless NCCL chooses the same protocol for all three sizes.
+// Extrapolates linearly from two measured sizes to `size`: from `near`, and from the next measured size after `near` in
+// the direction `step` (1 or -1). Returns 0 unless NCCL chooses the same protocol for all three sizes.
 static double extend(const struct hardware_config *hardware, const struct series *series, int near, int step, int size)
 {
     int protocol = protocol_at(hardware, series, size), far = near + step;
@@ -131,11 +131,11 @@ static double extend(const struct hardware_config *hardware, const struct series
 }
 
 // Estimates the time of a size between the measured sizes `first` and `last`. Returns 0 if no estimate exists; the
-// caller then interpolates on the line between the two sizes. The estimate comes from a related series (borrow). For
-// all-reduces and all-to-alls, it is the geometric mean of that time and the time on the line. If borrow finds no time
-// and NCCL uses different protocols for `first` and `last`, the estimate comes from sizes with the same protocol
-// (extend). All-to-alls never use extend, because protocols are modelled for rings only. An estimate is never below the
-// smaller or above the larger of the times at `first` and `last`.
+// caller then interpolates linearly between the two sizes. The estimate is the result of borrow. For all-reduces and
+// all-to-alls, it is the geometric mean of this result and of the linear interpolation. If borrow finds no time, and
+// NCCL uses different protocols for `first` and `last`, the estimate is the result of extend. All-to-alls never use
+// extend, because protocols are modelled for rings only. The estimate is limited to the range between the times at
+// `first` and `last`.
 static double estimate(const struct hardware_config *hardware, const struct series *series, int first, int last,
                        int size)
 {

@@ -447,7 +447,7 @@ struct op predict_software_blocks(const struct software_config *software, const 
     struct op framework = *op;
     int64_t   tp = plan->mesh.size[AXIS_TP], rows = plan->train.sequence * plan->train.micro_batch;
     bool      is_block = op->kind == OP_GEMM && op->tag.makes != MAKES_WEIGHT_GRADIENT && tp > 1 &&
-                    op->tag.part != PART_ROUTER &&    // the router has the rows of one rank, too, but is not split
+                    op->tag.part != PART_ROUTER &&    // has one tp rank's rows, too, but is no part of a larger GEMM
                     op->shape.gemm.m * tp * plan->mesh.size[AXIS_CP] == rows;
     bool is_reduced = op->tag.makes == MAKES_OUTPUT && (op->tag.part == PART_PROJECTION || op->tag.part == PART_FC2);
     if (!is_block || (is_reduced && software->reduce_parts == 0)) {

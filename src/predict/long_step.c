@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Predicts a step that has more ops than a plan may have, from two steps with fewer microbatches. Both fill the
-// pipeline and have every microbatch whose head gradient is deferred (plan_enough_microbatches), so each further
-// microbatch adds the same time.
+// Predicts a step that has more ops than a plan may have, from two steps with fewer microbatches. Both have enough
+// microbatches to fill the pipeline and to defer as many head gradients as the whole step (deferred_head_gradients).
+// So each further microbatch adds the same time.
 #include <math.h>
 
 #include "internal.h"

@@ -9,7 +9,7 @@
 #include "gswbench/number.h"
 #include "gswbench/sweep.h"
 
-enum { GROWTH_MAX = 1024 };    // maximum factor on the number of ranks
+enum { GROWTH_MAX = 1024 };    // maximum factor by which the number of ranks is raised
 
 // The layout with the least memory. bytes is INT64_MAX if there is none.
 struct minimum {

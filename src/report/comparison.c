@@ -340,7 +340,7 @@ void comparison_free(struct comparison *comparison)
     *comparison = (struct comparison){0};
 }
 
-// Names with a dot and "ranks" are settings of the job. All other names except "verdict" are facts of the machine.
+// Settings of the job are "ranks" and all names with a dot. Other names, except "verdict", are facts of the machine.
 void comparison_list_settings(const struct comparison *comparison, bool has_machine, char *text, size_t bytes)
 {
     static const char cut[] = "...";
