@@ -266,7 +266,7 @@ void flight_fit_limit(struct preflight_class *value_class)
              value_class->limit_percent, spread);
 }
 
-// Gathers every rank's rates, and sets the values and limits of the classes.
+// Stores the rates of all ranks in the report, one class per probe, and sets the tolerances (limit_percent).
 static void gather_rates(struct flight *flight, struct devices *devices)
 {
     double own[PROBES] = {0.0};

@@ -122,7 +122,7 @@ static bool is_same_finding(const struct preflight_outlier *one, const struct pr
     return is_class && is_host && one->blame <= BLAME_DEVICE && other->blame <= BLAME_DEVICE;
 }
 
-// Removes the outliers from `first` on that the batch before has not found.
+// Of the outliers from index `first` on, keeps only those that the previous batch found, too (before[count]).
 static void keep_confirmed(struct preflight_report *report, int64_t first, const struct preflight_outlier *before,
                            int64_t count)
 {

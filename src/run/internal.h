@@ -170,7 +170,7 @@ void replicas_compare(struct result *result, const struct steps *steps);
 void processors_begin(struct processors *processors, const char *path);
 void processors_end(struct processors *processors, const char *path);    // does nothing before processors_begin
 // Sets own->processors, the cores of the ranks on this machine, and own->foreign, the cores that other processes kept
-// busy. machine is equal on ranks of one machine. Collective.
+// busy. machine: hash that identifies this machine. Collective.
 void processors_gather(const struct processors *processors, struct comm *comm, uint64_t machine,
                        struct result_rank *own);
 

@@ -29,8 +29,8 @@ struct queued_op {
     atomic_int            *shown;       // receives `number` when the op starts, for the watchdog
     void                  *event;       // recorded on the device after the op, if another stream waits for it
     int32_t                number;      // index of the op in the plan, plus 1
-    // Number of rows of an expert, known only in the step: the one that sizes the op or, if the op reads row counts,
-    // the first that it reads. NULL: fixed size.
+    // The row count that sizes the op, known only in the step; for an op that reads row counts, the first of them.
+    // NULL: the op has a fixed size.
     const struct row_count *row_count;
     int16_t                 wait_count;
     bool                    is_awaited;    // another stream waits for the op, so its completion is published
@@ -217,8 +217,8 @@ void groups_share(struct step *step);
 // group choose the same ops. is_chosen: [op_count]. Returns the number of chosen ops.
 int64_t distinct_choose(const struct plan *plan, bool *is_chosen);
 
-// Returns the value that a member's input has when a communication op is tested: 1 to 3, or 0 to 1 in sums over large
-// groups. The sum over a group is an integer of 1 to 256, so it is exact in bf16.
+// Returns the input of a member in the isolated test of a communication op: 1, 2 or 3; in sums over large groups, 0 or
+// 1. So each sum is an integer from 1 to 256, which is exact in bf16.
 int isolated_value(const struct op *op, const struct plan_group *group, int64_t member);
 
 // Allocate, free and clear the step's memory (storage.c). budget_check fails on all ranks (EXIT_MEMORY) if the plan

@@ -48,7 +48,7 @@ double spread_of_op(const struct plan *plan, const struct op *op);
 // The allowed difference of every tensor between two runs.
 struct spread {
     double *variance;      // [tensors]: square of the difference relative to the norm; 0: the bits must be equal
-    bool   *is_unknown;    // [tensors]: not comparable, because the first run has no optimizer
+    bool   *is_unknown;    // [tensors]: not comparable: depends on optimizer ops, which the first run leaves out
     bool    is_mixed;      // one run is eager, the other replays a CUDA graph
 };
 

@@ -121,7 +121,7 @@ static void propagate(const struct spread *spread, const struct plan *plan, cons
     }
 }
 
-// Propagates the variances through the whole plan. Returns the maximum variance that is sent to another pipeline stage.
+// Computes the allowed variance of every tensor. Returns the maximum over tensors sent to another pipeline stage.
 static double propagate_all(const struct spread *spread, const struct plan *plan, const struct sources *sources)
 {
     double sent = 0;

@@ -79,7 +79,7 @@ int64_t job_relation(const struct verification *job, int64_t from, int64_t to)
     return combine(job, from, to, -1);
 }
 
-// Finds the peer of another rank of the class: the rank that has this relation to `from`.
+// Inverse of job_relation: returns the rank `to` for which job_relation(job, from, to) is `relation`.
 int64_t job_related(const struct verification *job, int64_t from, int64_t relation)
 {
     return combine(job, from, relation, 1);

@@ -266,7 +266,7 @@ static bool extend_deadlines(struct watch *watch, const struct responses *respon
     bool   is_alive = true;    // no process of the job has ended
     for (int64_t i = 0; i < responses->count; i++) {
         is_alive &= strchr("-ZX", responses->slots[i].state) == NULL;
-        // A stopped process makes no progress, so its file does not count.
+        // A stopped process (SIGSTOP) does not write its file, so nobody should wait longer for this file.
         if (responses->slots[i].phase == WATCH_FILE && strchr("Tt", responses->slots[i].state) == NULL) {
             still = fmin(still, responses->slots[i].still);
         }

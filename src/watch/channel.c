@@ -156,7 +156,7 @@ struct channel *channel_open(struct comm *comm)
     channel->ranks   = comm->topology.ranks;
     channel->numbers = memory_allocate((size_t)channel->ranks * sizeof(*channel->numbers));
     if (channel->rank == 0 && getrandom(channel->key, sizeof(channel->key), 0) != sizeof(channel->key)) {
-        memset(channel->key, 0, sizeof(channel->key));    // without a key, no message is accepted
+        memset(channel->key, 0, sizeof(channel->key));    // no key (has_key): no rank accepts a message
     }
     comm->ops->share(comm, channel->key, sizeof(channel->key), 0);
     channel->has_key = memcmp(channel->key, none, sizeof(none)) != 0;

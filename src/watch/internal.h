@@ -127,7 +127,7 @@ enum blame {
     BLAME_STOPPED,    // its process is stopped, as by SIGSTOP
     BLAME_DEAF,       // its watchdog no longer polls, so the process gets no CPU time
     BLAME_SILENT,     // no rank of its host answers
-    BLAME_AWAITED,    // other ranks wait for it. It waits for none, or is the most advanced rank of a cycle
+    BLAME_AWAITED,    // others wait for it, and it waits for none; if all wait in a cycle, the most advanced rank
     BLAME_NOBODY,     // not known: no rank waits for another, or the ranks that have not answered could be to blame
 };
 // Finds the rank to blame in slots [count], and sets *index to it. Sets *waiting to the number of other ranks that

@@ -121,7 +121,7 @@ static void poll_rank(struct watch *watch, uint64_t *seen)
     if (now - fmax(shown->moved, shown->extended) > watch_limit(watch, shown->phase) || watch->segment->called != 0 ||
         watch->segment->verdict != 0) {
         alarm_end_job(watch);
-        shown->looked = clock_seconds();    // alarm_end_job may have taken long without this process being stopped
+        shown->looked = clock_seconds();    // else the next poll could take a long alarm_end_job for SIGSTOP
     }
 }
 
