@@ -40,7 +40,7 @@ enum footprint_part {
     FOOTPRINT_WORKSPACES,         // workspaces of libraries such as cuBLAS
     // Memory that the allocator has reserved in addition to the allocated bytes.
     FOOTPRINT_GATHER_POOL,    // separate pool for all-gather buffers
-    FOOTPRINT_CACHED,         // free segments that are too small for the logits
+    FOOTPRINT_CACHED,         // segments that layers have freed, which are too small for the logits
     FOOTPRINT_FRAGMENTS,
     // Memory outside the allocator.
     FOOTPRINT_CONNECTIONS,

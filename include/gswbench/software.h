@@ -71,7 +71,7 @@ struct software_config {
     struct quantity expert_launch;       // host time per launch in a layer with experts
     int64_t         launch_graphs;       // enum launch_graphs
     struct quantity expert_bytes;        // bytes of token permutation and unpermutation, relative to gswbench's
-    struct quantity expert_copies;       // number of copies of the experts' rows per pass with several experts per rank
+    struct quantity expert_copies;       // copies of the experts' rows in each pass, if a rank has several experts
     // How the framework's memory differs from the plan (enum footprint_part in predict.h).
     int64_t caching_allocator;    // allocates and frees memory per tensor, as PyTorch does
     int64_t gradient_placeholders, fp32_shards, second_gemms, keeps_unread, gather_pool, whole_gradients,

@@ -44,7 +44,7 @@ struct waterfall_step {
     const bool           *alone;           // [op_count]: simulation only, communication ops that block compute
     const int32_t        *held;            // [op_count]: simulation only, one more op that the op waits for; -1: none
     const double         *launches;        // [op_count]: simulation only, seconds to launch each op on the host
-    double                launch_alone;    // fraction of a launch for which even a queued op waits; costs include it
+    double                launch_alone;    // fraction of a launch that stalls even queued work; costs include it
     double                step_seconds;
     double                ideal_seconds;      // time of the rank's model FLOPs at peak; 0: peak unknown
     double                attention_share;    // fraction of attention in the model FLOPs

@@ -56,10 +56,10 @@ static double sum_seconds(const struct hardware_config *hardware, const struct g
     return predict_memory_seconds(hardware, bytes);
 }
 
-// GEMM values of section [hardware] for one operand format. Times per tile are in steps: a step is the time of one
-// multiply-add per element of the tile. efficiency: share of the peak FLOP/s. prologue: prologue and epilogue of a
-// tile. smoothing: see count_waves. gap: idle seconds before the kernel. The option gemm_accumulate is the time to add
-// a tile to C in BF16 steps; `steps` converts it to steps of this format: 2 for FP8, whose steps take half the time.
+// GEMM values of section [hardware] for one operand format. A step is the time of one multiply-add per element of a
+// tile. efficiency: share of the peak FLOP/s. prologue: steps of a tile's prologue and epilogue. smoothing: see
+// count_waves. gap: idle seconds before the kernel. steps: steps of this format in the time of one BF16 step, such as 2
+// for FP8. The option gemm_accumulate, the time to add a tile to C, is in BF16 steps.
 struct gemm_values {
     double efficiency, prologue, smoothing, gap, steps;
 };

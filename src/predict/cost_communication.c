@@ -70,8 +70,8 @@ static double expect_places(double places, double choices)
 
 // Shares of NVLink bandwidth that expert dispatch kernels reach. forwarded: for tokens that arrive from other nodes,
 // 122 of 200 GB/s on H800. linked: if all ranks are on one node. DeepEP measured 153 to 158 of 200 GB/s on H800,
-// HybridEP 735 and 674 of 900 GB/s on B200. These rates count all tokens; linked excludes the eighth that a rank sends
-// to itself.
+// HybridEP 735 and 674 of 900 GB/s on B200. These rates include the eighth of the tokens that a rank sends to itself;
+// linked excludes it.
 static const double forwarded = 0.61, linked = 0.685;
 
 // Kernels such as DeepEP's send a token once to each node that has experts for it, and within a node once to each rank.

@@ -71,16 +71,16 @@ enum amount {    // adjustment.each is multiplied by this
     ONE,
     MERGED_ELEMENTS,    // elements of Q, times the merges of partial outputs: cp - 1 forward, cp backward
     ATTENTION_BYTES,    // bytes to cast Q, K and V in the forward pass, dO in the backward pass
-    // number of casts of a head GEMM: input or logit gradient, and in a step's first forward pass also the weight
+    // casts for an output-layer GEMM: input or logit gradient, and in a step's first forward pass also the weight
     HEAD_CASTS,
-    HEAD_BYTES,          // bytes that the casts of a head GEMM read and write
-    EXPERT_GAPS,         // seconds of host work between experts; grouped GEMMs count as one expert, except in FP8
+    HEAD_BYTES,          // bytes that these casts read and write
+    EXPERT_GAPS,         // seconds of host work between experts; grouped GEMMs are one unless in FP8 or FP4
     EXPERT_ELEMENTS,     // elements of the rows that a rank's experts compute, after the all-gather over etp
-    COPIED_ELEMENTS,     // elements that are sorted by expert and concatenated again, if a rank has several experts
+    COPIED_ELEMENTS,     // elements copied to sort rows by local expert and back; 0 with one expert per rank
     GATE_ELEMENTS,       // elements of the activation's input
     ROTATED_ELEMENTS,    // elements of Q and K
     ADAPTER_INPUTS,      // elements of the input of a LoRA adapter (forward), and of its gradient (backward)
-    ADAPTER_SUMS,        // elements that LoRA kernels scale or add: outputs twice, gradients of outputs and inputs once
+    ADAPTER_SUMS,        // elements that LoRA kernels scale or add: each output twice, each gradient once
     SUMMED_ELEMENTS,     // elements of the input gradients of separate linears, and of their sum
     ROUTER_KERNELS,      // kernels of the router, in addition to one
     SCALE_KERNELS,       // kernels that find the scale of a cast, in addition to one

@@ -31,8 +31,8 @@ double predict_attention_seconds(const struct machine *machine, const struct pla
 // Topology of the group of a communication op (cost_communication.c).
 struct span {
     double members, nodes;
-    double inside,
-        outside;    // factors on the bytes that an all-to-all sends within and between nodes; 1 unless is_once
+    // factors on the bytes that an all-to-all sends within and between nodes; both are 1 if is_once is false
+    double inside, outside;
     // share of the start latency that the op pays: 1 / n if it is one of n parts of an all-to-all, else 1
     double start_share;
     double node, network;    // bytes/s of a rank within and between nodes; lower if the op has few SMs

@@ -66,9 +66,9 @@ static double load_of(const struct progress *progress, int32_t node)
     return cores->count > 0.0 ? progress->computing[node] * cores->threads / cores->count : 0.0;
 }
 
-// Returns how much communication and compute of an actor slow each other down now, from 0 (not at all) to 1 (by
-// simulation.contention, or on CPUs by communication_delay). With GPUs it is 1 while a link of the rank is busy, else
-// 0. On CPUs (cores.count > 0) it is the probability that both run on the same core.
+// Returns the factor, from 0 to 1, of the current slowdown of an actor by overlap: contention for compute, and on CPUs
+// also communication_delay for communication. With GPUs it is 1 while a link of the rank is busy, else 0. On CPUs
+// (cores.count > 0) it is the probability that both run on the same core.
 static double disturbance_of(const struct progress *progress, int32_t actor)
 {
     int32_t node = progress->simulation->actors[actor].node, busy = 0;

@@ -27,7 +27,7 @@ struct candidate {
     struct prediction         prediction;
 };
 
-// The cost of a layer, which all layouts that shard a layer in the same way share. request: the first of these layouts.
+// The cost of a layer, for all layouts that shard a layer in the same way. request: the first of these layouts.
 struct shared_layer {
     const struct plan_request *request;
     struct sweep_layer         layer;

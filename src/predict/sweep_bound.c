@@ -114,7 +114,7 @@ static double loaded_seconds(const struct plan *plan, const struct task *tasks, 
     double seconds = sum_up(&loads, COMPUTED, more) + sum_up(&loads, TAKEN, more) + contention * running +
                      (1.0 - maximum) * sum_up(&loads, IDLE, more);
     free(loads.of);
-    return maximum < 0.9 ? seconds : 0.0;    // else no bound: the simulation may use its minimum rate
+    return maximum < 0.9 ? seconds : 0.0;    // else compute_rate may apply its minimum of 10 %: no bound
 }
 
 // A walk over a stage's compute stream in order, from the arrival of its first microbatch. Each op that waits for

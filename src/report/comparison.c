@@ -182,8 +182,8 @@ bool comparison_shares_errors(const struct comparison *comparison)
 
 // Returns the statistics of the step time. The interval of a prediction reaches two standard deviations of its error in
 // both directions. Two predictions with the same profiles share most of their error, which cancels in the ratio of
-// their step times. Then each interval reaches only half of PREDICTED_CHANGE_ERROR in percent, and 0 if the step times
-// are equal.
+// their step times. Then each interval reaches only PREDICTED_CHANGE_ERROR / 2 percent, or 0 if the step times are
+// equal.
 static struct statistics find_step(const struct result *result, const struct result *other)
 {
     struct statistics step = result->figures.step;

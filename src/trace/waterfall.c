@@ -251,8 +251,8 @@ static void explain_compute(struct analysis *analysis, int32_t op)
     add(analysis, WATERFALL_CONTENTION, lost);
 }
 
-// Divides the time up to the rank's last op. In the rest of the step only other ranks are busy: a bubble if the job has
-// a pipeline, else stragglers.
+// Assigns the time until the end of the rank's last op to the parts. In the rest of the step only other ranks are busy:
+// a bubble if the job has a pipeline, else stragglers.
 static void explain_streams(struct analysis *analysis)
 {
     const struct plan    *plan  = analysis->step->plan;
