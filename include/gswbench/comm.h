@@ -119,7 +119,7 @@ bool   comm_has_opened_mpi(void);
 struct backend;
 struct comm_nccl_setup {
     int  connect_seconds;             // timeout of a connection; the job then ends
-    bool registers, must_register;    // register communication buffers with NCCL; must_register: or end the job
+    bool registers, must_register;    // register communication buffers with NCCL; must_register: fail if it cannot
     int  ranks_per_id;                // ranks per unique id, for groups of at least twice this size; 0: one id
     bool tells;                       // read the algorithm of each collective from NCCL's log (comm_ops.chosen)
     bool copies;                      // use the devices' copy engines where possible

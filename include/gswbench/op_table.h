@@ -54,7 +54,7 @@ struct op_slot {
 enum op_twice {
     OP_TWICE_NEVER,
     OP_TWICE_TO_SCALE,     // first to compute a scale, then to quantize
-    OP_TWICE_TO_COPY,      // first for the statistics of a row, then to quantize an output that is not stored
+    OP_TWICE_TO_COPY,      // first for the statistics of a row, then to quantize the output, which is not stored
     OP_TWICE_TO_REPEAT,    // first for the scale of the output, then to quantize the output, which is not stored
 };
 

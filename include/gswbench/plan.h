@@ -129,7 +129,7 @@ struct tensor {
     int32_t      first_op, last_op;    // indices of the first and last op that use the tensor; -1: none
     int32_t      row_count;            // 1 + index in plan->row_counts of the number of rows in use; 0: all are in use
     bool         has_rows_across;      // the row count applies to columns, because the tensor is a transposed copy
-    bool         is_packed;    // row counts also determine where the tensor starts in the whole; `offset` is not used
+    bool         is_packed;    // row counts also determine where this part of `whole` starts; `offset` is not used
 };
 
 // A number of rows that is known only during a step, such as the tokens of an expert. Tensors have memory for the

@@ -114,8 +114,8 @@ struct result {
 // Frees the lists. A zeroed result has none.
 void result_free(struct result *result);
 
-// Copies the source, step time and MFU of the config's section [published]. is_comparable: like the published run, this
-// run has all layers of the config and uses its device. If false, the published step time and MFU are unknown.
+// Copies the source, step time and MFU of the config's section [published]. is_comparable: this run has all layers
+// of the config and the device of the published run. If false, the published step time and MFU are unknown.
 void result_set_published(struct result *result, const struct published_config *published, bool is_comparable);
 // Copies layout, model, FLOPs by convention, memory, ops and communication from the plan.
 void result_set_plan(struct result *result, const struct plan *plan, const struct published_config *published);

@@ -28,7 +28,7 @@ struct job_proof {
     int64_t classes;           // number of rank classes
     int64_t ops;               // sum over the classes: ops of one rank
     int64_t communications;    // sum over the classes: communication ops of one rank
-    double  flops;             // FLOPs of all ranks per step: sum over the classes for one rank, times ranks per class
+    double  flops;             // FLOPs of all ranks per step: sum for one rank of each class, times ranks per class
     int32_t findings;
     // The rank, among the built ones, with the most bytes in its storages:
     int64_t largest_rank, largest_bytes;
