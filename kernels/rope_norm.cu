@@ -36,7 +36,7 @@ __host__ __device__ inline layout layout_of(const struct rope_args &args)
     return its;
 }
 
-// Position of a lane's item in its head: first element and number of elements. is_here: whether the head has this item.
+// Position of an item (struct layout) in its head. at: first element. count: elements per packet. is_here: it exists.
 struct place {
     int  at, count;
     bool is_here, is_pair;
@@ -50,8 +50,8 @@ template <bool is_wide> __device__ inline place place_of(int i, const layout &it
     return {at, packet_elements<is_wide>(at, is_pair ? its.half : its.head_dim), item < its.items, is_pair};
 }
 
-// The items of a head (struct layout) that one lane holds, in fp32: [item][packet of the item][element]. Packets that
-// do not exist are zero.
+// The items of a head (struct layout) that one lane holds, in fp32: [item][packet of the item][element]. Missing items
+// are zero, and so is the second packet of an item that is not a pair.
 template <int held> struct piece {
     float of[held][2][width];
 };

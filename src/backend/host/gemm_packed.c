@@ -19,8 +19,8 @@
 // are adjacent in k. In a tile of A, each row of the tile is a row of A; in a tile of B, each row of the tile is one
 // word along k.
 enum { SIDE = 16, TILE_WORDS = SIDE * SIDE };
-// Block of C, rows of A that are packed together, and tiles along k in a range of k. The packed parts of A and B stay
-// in the L2 cache, and two panels of B in the L1 cache.
+// Rows and columns of a block of C, rows of A that are packed at a time, and tiles in a range of k. The packed parts of
+// A and B stay in the L2 cache, and two panels of B in the L1 cache.
 enum { BLOCK_ROWS = 1024, BLOCK_COLUMNS = 512, PACKED_ROWS = 256, DEPTH_TILES = 8 };
 enum { BLOCK_FLOATS = BLOCK_ROWS * BLOCK_COLUMNS, PANEL_WORDS = DEPTH_TILES * TILE_WORDS };
 

@@ -16,8 +16,8 @@ const struct host_op *const host_ops[OP_COUNT] = {OP_COMPUTE_KINDS(ROW)};
 #undef ROW
 
 // The instruction sets that the compiler may use in this folder. This is constant data, because it is read before any
-// code of this folder runs. The compiler defines macros such as __AVX2__ as 1 for these instruction sets. FEATURE tests
-// this: the text of an expanded macro "1" has one character.
+// code of this folder runs. The compiler defines macros such as __AVX2__ as 1 for these instruction sets. So TEXT_OF
+// returns "1" for such a macro, and the longer name of a macro that is not defined.
 #define TEXT(macro)        #macro
 #define TEXT_OF(macro)     TEXT(macro)
 #define FEATURE(name, ...) | (uint64_t)(sizeof(TEXT_OF(__##name##__)) == sizeof("1")) << PROCESSOR_##name

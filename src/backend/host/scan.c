@@ -294,7 +294,7 @@ static float *row_at(const struct panel *panel, int64_t row)
     return panel->data + row * panel->leading;
 }
 
-// Computes the gradients that pass through the state: of C (across), of u (leaving), and of L (added to slope_sum).
+// Computes the gradients that pass through the state: of C in `across`, of u in `leaving`. Adds L's to slope_sum.
 static void cross(struct head *head)
 {
     struct panel slope_state = transposed(head->slope_state);
