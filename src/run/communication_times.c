@@ -14,7 +14,7 @@
 #include "gswbench/statistics.h"
 #include "gswbench/text.h"
 
-enum { READINGS = 32, ALONE = 4 };    // per row: maximum ops timed in the step; isolated runs, the first a warm-up
+enum { READINGS = 32, ALONE = 4 };    // per row: at most READINGS ops are timed in the step, and ALONE isolated runs
 
 // What one rank measured for one row. Ranks send it to each other. Unused elements are NaN; all are NaN if the rank
 // does not issue the collective.

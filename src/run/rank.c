@@ -138,8 +138,8 @@ static status check_graphs(const struct rank *rank)
 }
 
 // Writes and prints the result from the steps in the journal. The watchdog thread calls this to end a run during a
-// step. The mutex `printing` stays locked, so that no further step is printed, which the result would lack. If the
-// mutex is not free after a second, because an output pipe is blocked, this only writes the result.
+// step. The mutex `printing` stays locked, so that no step is printed that the result lacks. If the mutex is not free
+// after a second, because an output pipe is blocked, this only writes the result.
 static status leave_result(struct rank *rank, const char *why, const struct result_reason *further)
 {
     struct result result = {0};

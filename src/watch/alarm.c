@@ -279,7 +279,7 @@ static bool extend_deadlines(struct watch *watch, const struct responses *respon
         shown->extended     = clock_seconds() - still + limit - watch_limit(watch, shown->phase);
     }
     watch->segment->called = 0;
-    watch->segment->leader = 0;    // cleared before the counter, which releases the ranks that wait
+    watch->segment->leader = 0;    // cleared first, because extensions++ releases the waiting ranks
     watch->segment->extensions++;
     return true;
 }

@@ -97,7 +97,7 @@ static bool has_joined(const struct slot *slot, int stream, const struct slot *o
         return other->streams[stream].axes == slot->streams[stream].axes &&
                other->streams[stream].mark == slot->streams[stream].mark;
     }
-    for (int i = 0; i < STREAM_COUNT; i++) {    // a send meets a receive, which has another mark
+    for (int i = 0; i < STREAM_COUNT; i++) {    // the peer of a send is in a receive, which has another mark
         const struct stream_slot *theirs = &other->streams[i];
         if (is_communicating(theirs) && theirs->peer == slot->rank && theirs->mark != slot->streams[stream].mark) {
             return find_lead(slot, stream, other) == 0;

@@ -20,7 +20,7 @@
 #include "gswbench/siphash.h"
 #include "gswbench/text.h"
 
-enum { FOREIGN_MAX = 64 };    // maximum datagrams that one call drops, because the watchdog holds a mutex meanwhile
+enum { FOREIGN_MAX = 64 };    // maximum of other datagrams that one channel_receive drops; its caller holds a mutex
 
 // The socket of a rank. Its addresses are in channel->addresses; messages go to all of them, because it is not known
 // which one is on the network between two hosts.

@@ -20,9 +20,9 @@
 static const double PERIOD_SECONDS = 0.1;
 
 static const double MIN_SECONDS       = 60;
-static const double STEPS_OF_PATIENCE = 10;     // time limit of a step, in median steps
-static const double SLOW_PHASES       = 10;     // factor of the limits of all phases but WATCH_STEP and WATCH_BETWEEN
-static const double PAUSE_SECONDS     = 1;      // a longer gap between two polls means that this process was stopped
+static const double STEPS_OF_PATIENCE = 10;    // time limit of a step, in median steps
+static const double SLOW_PHASES       = 10;    // factor of the time limit in phases except WATCH_STEP and WATCH_BETWEEN
+static const double PAUSE_SECONDS     = 1;     // a longer gap between two polls means that this process was stopped
 static const double GRACE_SECONDS     = 0.4;    // default time to finish a step after a signal; mpirun kills after 1 s
 
 // Returns a hash of the counters that show progress. Pieces of files count only in WATCH_FILE, which is between steps.
