@@ -76,7 +76,7 @@ static double standard_deviation(const double *values, int64_t count, double mea
 
 // Returns the end nearest to 0 of the 99 % confidence interval of the Theil-Sen slope (Sen 1968), or 0 if the interval
 // contains 0. The ends of the interval are two of the sorted slopes. Kendall's variance of the number of rising pairs
-// determines their ranks.
+// determines which two.
 static double minimum_of(const double *slopes, int64_t pairs, int64_t points)
 {
     double  n     = (double)points;
@@ -193,8 +193,8 @@ static double plausible_correlation(double c, int64_t count)
     return fmax(0, fmin(correlation_max, c + (9 + 3 * c) / (double)count));
 }
 
-// Returns the autocorrelation for which a confidence interval is widened: 0 if c is below its standard error, 1 /
-// sqrt(count). A larger c is raised by the bias of short series and by the standard error.
+// Returns the lag-1 autocorrelation that widens a confidence interval. c: the sample autocorrelation. Returns 0 if c is
+// at most its standard error, 1 / sqrt(count); else adds this error and the bias of short series to c.
 static double significant_correlation(double c, int64_t count)
 {
     double uncertainty = 1 / sqrt((double)count);

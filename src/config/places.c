@@ -59,8 +59,8 @@ static bool add_new(const struct option *named[NAMED_MAX], int *count, const str
     return true;
 }
 
-// Prints where the options in the text were set. takes_words: every word that is an option's name counts, even if
-// is_named is false.
+// Prints where the options that the text names were set. takes_words: each word that equals an option's key names the
+// option, without the test by is_named.
 static void print_all(struct text_buffer *places, struct document *document, struct selection selection,
                       const char *text, bool takes_words)
 {

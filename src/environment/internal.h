@@ -7,8 +7,8 @@
 #include "gswbench/plan.h"
 
 // environment.c: a note is a problem of the machine, which by default does not stop the run. environment_note adds one.
-// To environment_note_ranks each rank passes a text ("": no problem). Its note has the text of the first rank with a
-// problem, and the number of ranks with one. Collective.
+// environment_note_ranks gathers a text from each rank ("": no problem). If there are problems, it adds one note with
+// the text of the first affected rank and the number of affected ranks. Collective.
 enum { NOTE_TEXT_BYTES = 160 };
 void environment_note(struct environment_notes *notes, const char *id, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

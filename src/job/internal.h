@@ -36,8 +36,8 @@ status import_read_arguments(struct import_values *values, char *text);
 status import_read_values(struct import_values *values, enum import_format *format, char *text);
 
 // One row per option: its names in other programs, and translations of its values as "theirs=ours", both separated by
-// spaces. Without translations (NULL) the value is taken unchanged; "*" takes any other value unchanged. "theirs=" sets
-// nothing, and neither does a row without an option (NULL), whose names have no effect here.
+// spaces. Without translations (NULL) the value is taken unchanged; "*" takes any other value unchanged. "theirs="
+// accepts a value but sets nothing. A row without an option (NULL) sets nothing; derive functions may read its names.
 struct import_name {
     const char *names, *option, *values;
 };

@@ -187,8 +187,8 @@ static void run_probe(struct flight *flight, struct probe *probe)
     probe->best = probe->best == 0.0 ? seconds : fmin(probe->best, seconds);
 }
 
-// Chooses the number of ops per run, so that a run is long enough to time, and adds the time of a few runs to the
-// length of a turn. The first run is not timed, because it has page faults.
+// Chooses the number of ops per run, so that a run is long enough to time. Adds RUNS_PER_TURN runs to turn_seconds, the
+// time in which one of the ranks that share cores measures. The first run is not timed, because it has page faults.
 static status prepare_probe(struct flight *flight, struct devices *devices, struct probe *probe)
 {
     enum { REPEATS_MAX = 256, RUNS_PER_TURN = 4 };

@@ -5,10 +5,10 @@
 // Source. A nondeterministic op adds n terms x in fp32 in varying order, and stores the sum. With u = 2^-24, two such
 // sums differ by at most 2 (n - 1) u sum |x|. Rounding errors of n additions are a random walk, so sqrt(n) u times the
 // largest partial sum is typical. In attention's gradients the terms cancel, because the gradients of a query's scores
-// sum to zero; so we take n u times the sum. Two neighbours in bf16 differ by up to d = 2^-7, relative to their size.
-// Sums that differ by n u then round differently in a fraction n u / d of the elements, by d each. The norm of this
-// difference is sqrt(n u d). The allowed variance, the square of the norm, is SAFETY n u d + FEW d^2 / N: SAFETY times
-// the expected one, plus FEW such elements in a tensor of N. It is at most d^2 if N >= FEW.
+// sum to zero; so we take n u times the final sum. Two neighbours in bf16 differ by up to d = 2^-7, relative to their
+// size. Sums that differ by n u then round differently in a fraction n u / d of the elements, by d each. The norm of
+// this difference is sqrt(n u d). The allowed variance, the square of the norm, is SAFETY n u d + FEW d^2 / N: SAFETY
+// times the expected one, plus FEW such elements in a tensor of N. It is at most d^2 if N >= FEW.
 //
 // Propagation. If the inputs of an op differ by a variance v, its output differs by v + r^2. Here r is the rounding of
 // both runs: at most one unit roundoff of the format for each run, and 0.4 of that on average. v is the maximum over
