@@ -281,7 +281,7 @@ static status choose_algorithm(struct cuda *cuda, struct gemm *gemm)
         bool   is_others  = known->origin == GEMM_TAKEN;
         gemms->remembered += known->origin == GEMM_REMEMBERED;
         gemms->taken += is_others && !is_refused;
-        if (!is_refused || !is_others) {    // if this library refuses another rank's algorithm, time candidates
+        if (!is_refused || !is_others) {    // a refused algorithm of another rank: time candidates
             return taken;
         }
     }

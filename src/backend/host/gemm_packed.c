@@ -29,7 +29,7 @@ enum { BLOCK_FLOATS = BLOCK_ROWS * BLOCK_COLUMNS, PANEL_WORDS = DEPTH_TILES * TI
 struct panel_pairs {
     const uint32_t *a, *b;
     int64_t         tiles, stride;
-    bool            is_k_major;    // each row of a tile of A is one word along k, as in B
+    bool            is_k_major;    // tiles of A are stored like tiles of B: a row is one word along k
 };
 
 // The inner kernel: c[32, 32] = a * b, or c += a * b if it accumulates. Rows of c are BLOCK_COLUMNS apart.

@@ -108,7 +108,7 @@ void panel_write(const struct buffer *buffer, const struct view *view, const str
 void panel_multiply(const struct panel *out, const struct panel *a, const struct panel *b, float factor, float keep);
 
 // Returns the amax of a buffer. Overwrites HOST_PARTS floats of shared scratch, and CHUNK (elements.c) floats of each
-// thread.
+// thread's scratch.
 float host_find_magnitude(struct backend *backend, const struct op *op, const struct buffer *in);
 
 // Returns the local row of the embedding table for a token, or the local column of the logits for a target; -1 if it is
