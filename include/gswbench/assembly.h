@@ -11,7 +11,7 @@
 // The last ops that used a tensor. A new op depends on the writer of its operands, and on the readers of the operands
 // that it writes. writer: last op that wrote the tensor. reader: for each stream, the last op that read it. -1: none.
 // Uses of a part of a tensor (assembly_part) are recorded in `writer` and `reader` of the whole tensor, unless the part
-// has is_apart. The other fields always describe the part itself.
+// has is_apart. The fields after is_apart always describe the part itself.
 struct usage {
     int32_t writer;
     int32_t reader[STREAM_COUNT];

@@ -10,7 +10,7 @@
 // overflow.
 bool number_parse_integer(const char *text, int64_t *value);
 
-// Parse a finite decimal number, the whole text; number_parse_percent: with a percent sign after it.
+// Parse a text that is a finite decimal number; number_parse_percent requires a percent sign after the number.
 bool number_parse_real(const char *text, double *value);
 bool number_parse_percent(const char *text, double *value);
 

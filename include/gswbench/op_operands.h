@@ -42,7 +42,7 @@ enum { SPLIT_IN, SPLIT_FIRST, SPLIT_REST };
 enum { JOIN_FIRST, JOIN_REST, JOIN_OUT };
 // JOIN: the inverse of SPLIT. Concatenates the columns of FIRST and REST in OUT.
 enum { REGROUP_IN, REGROUP_OUT };
-// REGROUP: transposes IN [rows, parts, columns / parts] to OUT [parts, rows, ...], in the order of enum regroup.
+// REGROUP: transposes IN [rows, parts, columns / parts] to OUT [parts, rows, ...]. Variants: enum regroup.
 enum { LATENT_ROPE_TABLE, LATENT_ROPE_QUERY_UP, LATENT_ROPE_KEY_VALUE_UP, LATENT_ROPE_SHARED_KEY, LATENT_ROPE_QUERY,
        LATENT_ROPE_KEY_VALUE };
 // LATENT_ROPE_FORWARD (latent attention): rotates the last elements of each query head, and SHARED_KEY, which becomes

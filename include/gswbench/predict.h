@@ -58,8 +58,8 @@ extern const struct json_field footprint_fields[];
 // Whether the framework's memory is modelled. If not, footprint_find returns the memory of gswbench itself.
 bool footprint_is_modelled(const struct software_config *software);
 
-// Computes the memory of the plan's rank in the modelled framework, else in gswbench: plan, NCCL's connections and CUDA
-// context. In both cases, returns the bytes of connections and context in gswbench.
+// Computes the memory of the plan's rank in the modelled framework. If its memory is not modelled, computes gswbench's:
+// plan, NCCL's connections and CUDA context. Always returns the bytes of connections and context in gswbench.
 int64_t footprint_find(struct footprint *footprint, const struct plan *plan, const struct software_config *software,
                        const struct hardware_config *hardware, int64_t ranks_per_node);
 

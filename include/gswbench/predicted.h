@@ -13,5 +13,5 @@
 // row->support if the job cannot be predicted.
 status predicted_compute(struct result *result, struct predict_row *row, bool wants_range);
 
-// Writes the result and the job's configuration into a new folder below output, in the form that a run leaves.
+// Writes the result and the job's configuration into a new folder below output, with the file names of a run.
 status predicted_write(struct output_folder *folder, struct result *result, const struct job *job, const char *output);

@@ -199,8 +199,8 @@ struct result_trace {
     struct waterfall waterfall;
 };
 
-// Error of a predicted change of the step time, in percent: 80 % of the published changes of up to 20 %, by one option,
-// are predicted within it (docs/atlas.md). Predictions with the same profiles share most of their error, which cancels.
+// Error, in percent, of the predicted change of the step time when one option changes: it covers 80 % of the published
+// changes of up to 20 % (docs/atlas.md). Predictions with the same profiles share most of their error, which cancels.
 #define PREDICTED_CHANGE_ERROR 7.7
 
 // Step time that gswbench predicts for this run on this machine.

@@ -53,7 +53,7 @@ struct software_config {
     int64_t         text_tokens;      // a sequence is packed from texts of this length; 0: it is one text
     int64_t         context_parts;    // cp attends to the keys of one rank at a time and merges the parts
     int64_t         nvls, pat;        // whether the framework's NCCL may use NVLS, and PAT
-    // Number of gradient collectives per layer, and the share of their latency for which compute stalls in FP8.
+    // Number of collectives that reduce a layer's gradients. FP8 and FP4: part of their latency that stalls compute.
     struct quantity reduction_parts, fp8_reduction_stall;
     int64_t         bucket_elements;    // minimum elements that dp reduces or gathers in one collective
     int64_t         expert_nodes;       // a token crosses the network once per node, not once per expert
@@ -62,9 +62,9 @@ struct software_config {
     int64_t         expert_biases;      // enum expert_biases
     int64_t         head_norms;         // separate kernels copy and normalise queries and keys
     int64_t         router_kernels;     // number of kernels of the router; the plan has one
-    // Time that the plan lacks, in seconds. expert_gap: host time per pass of a layer with one BF16 expert per rank.
-    // Each further expert adds half of it (BF16 with expert_groups: nothing). In FP8 and FP4 an expert counts as two,
-    // unless expert_groups is set. fp8_synchronization: synchronization of all ranks after each microbatch with FP8.
+    // Seconds that are not in the plan. Host time per pass of a layer with experts: expert_gap (1 + n) / 2. n: experts
+    // per rank, or 1 in BF16 with expert_groups; twice as many in FP8 and FP4 without expert_groups.
+    // fp8_synchronization: synchronization of all ranks after each microbatch with FP8.
     struct quantity expert_gap, fp8_synchronization, step_overhead;
     struct quantity expert_bandwidth;    // upper limit of bytes/s that the SMs of dispatch kernels move; 0: none
     struct quantity expert_exchange;     // extra seconds per byte of tokens that a rank receives
