@@ -40,9 +40,9 @@ struct slot {
     char    state;     // state letter of its process in /proc (R, S, T, ...); '-': it has ended; '?': unknown
     char    host[64];
     char    where[SHOWN_BYTES];    // op or phase in words, from the last poll of its watchdog
-    // Ranks with the same number enqueue the same ops on their devices, in the order of the plan: the ranks of a
-    // pipeline stage, or (-1) all ranks during work outside the job's steps. 0: the host waits in collectives, and
-    // enqueues none.
+    // Ranks with the same nonzero value enqueue the same ops on their devices, in the order of the plan. 1 + pipeline
+    // stage: the job's own plan. -1: other work, the same on all ranks. 0: the communicator enqueues no ops, but
+    // blocks the host.
     int32_t            sequence;
     struct stream_slot streams[STREAM_COUNT];
     struct messages    messages[NEIGHBOURS];
@@ -141,7 +141,7 @@ enum datagram_kind {
     DATAGRAM_ANSWER,     // the states of the host's ranks
     DATAGRAM_HANG,       // a host has noticed a hang; the receiver searches for its cause, too
     DATAGRAM_VERDICT,    // the hang has been reported: all ranks exit
-    DATAGRAM_DAMAGE,     // to rank 0: damage. The first slot has its rank and step, and its text in `where`
+    DATAGRAM_DAMAGE,     // to rank 0: a rank found damage. slots[0] has the rank, the step, and a text in `where`
 };
 enum { DATAGRAM_SLOTS = 60000 / sizeof(struct slot) };    // maximum slots of a message, whose size UDP limits
 

@@ -230,7 +230,7 @@ void watch_beat(struct watch *watch)
     atomic_fetch_add_explicit(&watch->beats, 1, memory_order_relaxed);
 }
 
-// Stores the name of the file for messages. Of a long path only the end is kept, because it tells more.
+// Stores the path for messages. Keeps only the end of a long path, because the end identifies the file.
 void watch_enter_file(struct watch *watch, const char *path)
 {
     enum { SHOWN = 140 };
