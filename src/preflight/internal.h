@@ -139,8 +139,8 @@ void turns_close(struct turns *turns);
 // Adds a round. rates: [ranks][stride]; the first values of a row are the rank's rates of the probes.
 void turns_add(struct turns *turns, const double *rates, int64_t stride);
 
-// turns_rate: a rank's rate of a probe, which is the probe's level times the rank's median share. turns_error: the
-// largest standard error of such a share in percent; infinite before the sixth round.
+// turns_rate returns the rate of a rank in a probe: level[probe] times the median of the rank's shares. turns_error
+// returns the largest standard error of a rank's median share, in percent; infinite before the sixth round.
 double turns_rate(const struct turns *turns, int64_t rank, int64_t probe);
 double turns_error(const struct turns *turns);
 

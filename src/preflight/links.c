@@ -281,8 +281,8 @@ static bool has_slow_link(const struct flight *flight, const struct links *links
     return false;
 }
 
-// Measures links in one tournament. The first WHOLE tournaments measure all links, or those for which there is time.
-// Later tournaments measure only links that were slow in the last batch.
+// Measures links in one tournament, where each pair of players meets once. The first WHOLE tournaments measure all
+// links, as far as time permits. Later ones measure only links that were outliers in the last batch (flight_repeat).
 static status run_tournament(struct flight *flight, void *state)
 {
     struct links *links = state;
