@@ -269,9 +269,9 @@ static struct edge take_first(struct edges *edges)
     }
 }
 
-// Adds the next slice below the edges. The edges over all of its columns must end at its first row: an edge with a
-// larger row means an overlap, one with a smaller row a hole. If the last of these edges is wider than the slice, its
-// right part stays an edge.
+// Adds the next slice. All edges above its columns must be at its first row: an edge at a larger row means an overlap,
+// one at a smaller row a hole. The slice replaces these edges by its own. If the last of them is wider than the slice,
+// its right part stays.
 static enum tiling cover_edges(struct edges *edges, const struct rectangle *at)
 {
     int64_t end = at->column + at->columns;

@@ -56,8 +56,8 @@ static status fill_common(struct catalogue *catalogue, const struct stored *stor
     return OK;
 }
 
-// Finds the stored tensor from which to load a state. For weights these are stored weights of the type `format`, else
-// masters, else weights of another type. For masters these are stored masters, else weights.
+// Finds the stored tensor from which to load a state. Weights are loaded from weights of the type `format`, else from
+// masters, else from weights of another type; masters from masters, else from weights; moments only from moments.
 static struct stored_tensor find_source(const struct catalogue *catalogue, enum state state, enum format format,
                                         const char *name)
 {

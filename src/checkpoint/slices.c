@@ -50,8 +50,8 @@ struct rectangle rectangle_common(const struct rectangle *a, const struct rectan
     return common;
 }
 
-// Appends slices for the elements begin to end - 1 of the block (rows and columns) of a part that this rank has. first:
-// index of the block's first element in the unit.
+// Appends slices for the elements begin to end - 1 of this rank's rows and columns of a part. first: index of their
+// first element in the unit.
 static void append_run(struct slice_list *list, const struct weight_part *part, int64_t first, int64_t begin,
                        int64_t end)
 {
