@@ -72,7 +72,7 @@ __device__ inline float best_of_group(const row_keys &keys, int64_t first, int64
     return largest + (experts > 1 ? second : 0.0f);
 }
 
-// Returns a bit mask of the top groups by score; of equal ones, the first.
+// Returns a bit mask of the top_groups groups with the highest scores; the lower index wins a tie.
 __device__ inline unsigned choose_groups(const struct routing_shape &shape, const row_keys &keys)
 {
     int     lane = threadIdx.x % LAUNCH_WARP, better = 0;

@@ -37,7 +37,7 @@ template <typename T, int each> __global__ void __launch_bounds__(scan_threads) 
     }
 }
 
-// Offsets in scratch, which holds: d B and d C, each with pair_elements [tokens, heads, state]; d out . S C [tokens,
+// Offsets in scratch, which holds: d B and d C, each with pair_elements [tokens, heads, state]; d out . (S C) [tokens,
 // heads]; at sums_at the gradients of bias, decay and skip per sequence [3, batch, heads]; at states_at the states at
 // the ends of chunks [batch, chunks, heads, head_dim, state].
 __host__ __device__ inline int64_t pair_elements(const mamba_shape &shape)

@@ -169,7 +169,7 @@ static uint64_t mix(uint64_t hash, int64_t value)
 // Returns the offset of an operand that other members access in this rank's symmetric memory, where all members need
 // the same offset. Returns -1 for an operand that only its own rank accesses (input of a gather or rotation, output of
 // a reduce-scatter). For the output of a rotation, returns the offset of the whole tensor: members may receive
-// different parts of it, since the op has the distance from this rank's part to the receiver's (ahead).
+// different parts of it, because `ahead` in the op's shape is the distance from the sender's part to the receiver's.
 static int64_t met_offset(const struct plan *plan, const struct op *op, int slot)
 {
     const struct tensor *tensor = &plan->tensors[op->operand[slot]];

@@ -305,7 +305,7 @@ static double find_factor(const struct software_config *software, const struct p
 }
 
 // Whether the all-gather gathers the rows of experts. Its input then comes from an all-to-all. On a rank that has all
-// experts, its input is instead a slice of the rows sorted by expert; the gather is the first op that uses this slice.
+// experts, its input is a slice of the rows sorted by expert, and the gather is the first op with this slice.
 static bool gathers_slots(const struct plan *plan, const struct op *op)
 {
     int32_t made = plan->tensors[op->operand[COMMUNICATION_IN]].first_op;

@@ -9,7 +9,7 @@
 struct short_step {
     struct prediction prediction;
     struct waterfall  waterfall;    // without the wait for the slowest replica, which is not linear in the microbatches
-    double            seconds;      // simulated seconds, without the wait for the slowest replica and step_overhead
+    double            seconds;      // simulated seconds, without step_overhead and the wait for the slowest replica
 };
 
 static status predict_short(struct short_step *step, const struct predict_explanation *explanation,

@@ -70,7 +70,7 @@ static int64_t enough_ranks(const struct job *job, const struct machine *machine
     return 0;
 }
 
-// Returns the GPU memory of a hardware profile in GB; 0: unknown, or the profile is a variant of another's GPU.
+// Returns the GPU memory of a hardware profile in GB; 0: unknown, or the profile is a variant that names no GPU.
 static double memory_of(const char *name)
 {
     char                  text[512];

@@ -198,8 +198,8 @@ struct stage {
     double              *seconds;         // [1 + microbatches]; [0]: ops of no microbatch, such as the optimizer
     struct sweep_action *actions;         // [forward or backward][microbatch][chunk]
     double               last_actions;    // seconds from the first input to the last send
-    double               all, rest;       // seconds from the first input to the end, and after the last pass
-    // lower bound of the whole step that includes the slowdown of compute by communication
+    double               all, rest;       // seconds from the first input to the end; seconds after the last pass
+    // lower bound of the step time that includes the slowdown of compute by communication
     double  loaded;
     int64_t bytes;
 };

@@ -113,8 +113,8 @@ struct streams {
 void observers_set(struct streams *streams, enum observer_place place, const struct op_hooks *hooks, void *state);
 bool observers_allow_replay(const struct streams *streams);
 
-// streams_run runs compute ops on the caller's thread, and each other stream with ops on its own thread. The caller
-// fills the struct before streams_open.
+// streams_run runs a step: the compute ops on the caller's thread, and every other stream that has ops on a thread of
+// its own. The caller fills the struct before streams_open.
 void streams_open(struct streams *streams);
 void streams_run(struct streams *streams);
 void streams_close(struct streams *streams);
@@ -249,7 +249,7 @@ void row_counts_read(const struct streams *streams, const struct queued_op *queu
 // row_counts_apply resizes the queued op to the row count that the step has read. It returns false if the op has a
 // fixed size or no count has been read yet; all ranks then run the planned size.
 struct known_rows {
-    struct queued_op           queued;    // copies with the actual rows: queued.op points to op
+    struct queued_op           queued;    // copy of the queued op with the actual rows; queued.op points to `op`
     struct op                  op;
     struct communication_parts parts;    // op.shape.communication.parts points to it
     int64_t                    rows;

@@ -146,7 +146,7 @@ static void open_device(struct step *step)
 
 status step_visit_ops(const struct plan *plan, step_visit *visit, void *context)
 {
-    struct step unplaced = {.plan = plan};    // a step without memory, whose storage addresses have the real alignment
+    struct step unplaced = {.plan = plan};    // has no memory, only addresses with the alignment of real storages
     for (int storage = 0; storage < STORAGE_COUNT; storage++) {
         unplaced.storage[storage] = (void *)(uintptr_t)PLAN_ALIGNMENT;
     }
