@@ -135,9 +135,9 @@ int comm_launched_ranks(void);
 int comm_launched_rank(void);
 
 // comm_check_launch fails if srun started several processes without PMIx or PMI-2: they could not connect, and each
-// would run a job by itself. It also fails if srun started them with PMI-2 but this MPI needs PMIx, as most builds of
-// Open MPI do (comm_mpi_asks_for_pmix). In this second case it does not fail if is_named is true, that is, if the user
-// chose the communicator, for example with --comm mpi. comm_launcher describes the launcher.
+// would run a job by itself. With PMI-2 it fails if this MPI needs PMIx, as most builds of Open MPI do
+// (comm_mpi_asks_for_pmix), unless the user chose the communicator (is_named), for example with --comm mpi.
+// comm_launcher describes the launcher.
 status      comm_check_launch(bool is_named);
 const char *comm_launcher(void);
 bool        comm_mpi_asks_for_pmix(void);

@@ -42,7 +42,7 @@ GSWBENCH_INLINE uint32_t digest_signs(int64_t quad)
     return (uint32_t)digest_mix((uint64_t)quad ^ UINT64_C(0x5349474e53));
 }
 
-// Returns which quad of the tensor is added to a bucket for this chunk.
+// Returns the index of the quad that this chunk adds to the bucket.
 GSWBENCH_INLINE int64_t digest_quad(int64_t chunk, int64_t bucket)
 {
     int64_t turn = (int64_t)(digest_mix((uint64_t)chunk) % DIGEST_BUCKETS);

@@ -78,7 +78,7 @@ struct norm_names {
 struct layer_count {
     int64_t parameters, active;
     int64_t multiplied;    // weights that a token is multiplied with, as FLOPS_FULL and FLOPS_CAUSAL count them
-    int64_t attended;      // elements of k and v per position, summed over query heads, in attention without a window
+    int64_t attended;      // multiply-adds per query-key pair, summed over the heads, in attention without a window
     int64_t windowed;      // like `attended`, in attention with a sliding window
     int64_t scanned;       // FLOPs of Mamba-2 scans per token in the forward pass
     int64_t linears;       // linears that can run in FP8

@@ -72,9 +72,9 @@ struct axis_row {
     uint32_t         shares;    // mask of enum axis_share
     bool             stays_in_node;    // every layer communicates along the axis: needs the links within a node
     uint32_t         within;    // mask of 1 << axis: takes its ranks from the first of these axes with several ranks
-    const char      *divides[AXIS_DIVIDES];    // "section.key" of numbers that pieces * size must divide
+    const char      *divides[AXIS_DIVIDES];    // "section.key" of numbers that must be multiples of pieces * size
     const char      *meets;     // "section.key" of a number that size must divide, or vice versa; or NULL
-    int64_t          pieces;    // parts of each number in `divides` that a rank has; 0: one
+    int64_t          pieces;    // chunks per rank of each number in `divides`: 2 for cp; 0: one
 };
 extern const struct axis_row axis_rows[AXIS_COUNT];
 

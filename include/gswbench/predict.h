@@ -183,7 +183,7 @@ status predict_footprint(struct footprint *largest, const struct plan_request *r
 
 // predict_explain returns the same as predict(). If explanation is not NULL, it also explains the step: computes the
 // waterfall of the stage with the longest compute time, and passes the op times of each stage to `visit`.
-struct predict_view {    // the first rank of one pipeline stage
+struct predict_view {    // argument of `visit`: the first rank of one pipeline stage
     const struct plan    *plan;
     const struct op_time *times;    // [op_count]
     struct timeline_ranks ranks;    // ranks that the timeline shows

@@ -55,9 +55,9 @@ struct step_progress *watch_progress(struct watch *watch);
 // except WATCH_FILE. So if a rank has entered fewer phases than other ranks, the others wait for this rank.
 void watch_enter(struct watch *watch, enum watch_phase phase, int64_t step);
 // Tells the watchdog about work outside the job's steps, which `words` describe. WATCH_STEP: the rank works, and waits
-// only in communication ops of `plan` (NULL: none), in groups of the mesh or between any two ranks.
-// WATCH_BETWEEN: the rank waits for all other ranks; every rank calls this equally often. The plan must stay valid
-// until the next call.
+// for other ranks only in communication ops of `plan` (NULL: it has none), whose groups are groups of the mesh or any
+// two ranks. WATCH_BETWEEN: the rank waits for all other ranks; every rank calls this equally often. The plan must stay
+// valid until the next call.
 void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct plan *plan, const char *words);
 // watch_enter_file: the rank starts to read or write the file at path; path NULL: it now waits for files of
 // other ranks. watch_move: a thread of the rank has read or written some bytes. They count as progress only in
