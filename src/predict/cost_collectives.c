@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Interpolates measured times of collectives within a node by message size: the bytes of the whole result of an
-// all-gather or operand of a reduce-scatter, and of one rank's buffer of an all-reduce or all-to-all. The times are
-// those of the configured GPU model in configs/hardware/collectives.csv. A series has the times of one collective on 2,
-// 4 or 8 GPUs. If it lacks a size, the time is estimated from another series, or from sizes with the same NCCL
-// protocol. Where the table does not apply, cost_communication.c computes the time by formulas, for rings and trees by
-// those in cost_nccl.c.
+// Interpolates measured times of collectives within a node by message size. The times are those of the configured GPU
+// model in configs/hardware/collectives.csv. The message size is the whole result of an all-gather, the whole operand
+// of a reduce-scatter, or one rank's buffer of an all-reduce or all-to-all. A series has the times of one collective on
+// one number of GPUs: 2, 4 or 8. A size that it lacks is estimated from another series, or from sizes with the same
+// NCCL protocol. Where the table does not apply, cost_communication.c uses formulas; cost_nccl.c has those for rings
+// and trees.
 #include <math.h>
 
 #include "gswbench/predict.h"

@@ -292,7 +292,7 @@ static void walk_tensor(struct walk *walk, const struct tensor *tensor)
     }
     if (tensor->holds == TENSOR_WEIGHT_COPY &&
         ((keeps_units_whole(walk) && has_low_precision_copies(plan)) || stores_mxfp8(walk))) {
-        return;    // the framework casts again for each GEMM, or stores the copy instead of the weight
+        return;    // the framework keeps no copy, but casts for each GEMM, or it stores the copy instead of the weight
     }
     if (!replaces || is_attention || tensor->holds == TENSOR_STATISTICS || tensor->holds == TENSOR_RESIDUAL) {
         int64_t bytes = expected_bytes(plan, tensor);

@@ -8,8 +8,8 @@
 #include "gswbench/schedule.h"
 #include "gswbench/sweep.h"
 
-// explain_pipeline (explain.c) fills the waterfall (step time by cause) of the explanation, and calls
-// explanation->visit for the first rank of every pipeline stage. struct explained has its inputs.
+// The input of explain_pipeline (explain.c), which fills the waterfall (step time by cause) of the explanation and
+// calls explanation->visit for the first rank of every pipeline stage.
 struct explained {
     const struct machine          *machine;
     const struct predict_pipeline *pipeline;

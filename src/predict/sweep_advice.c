@@ -18,7 +18,7 @@ struct minimum {
 };
 
 // Replaces the minimum if the layout needs less memory. sweep_find_bound stops at the first pipeline stage that exceeds
-// the machine's memory. This memory is set to the minimum so far, so that a layout that needs more is dropped early.
+// the memory of the machine, so `bounded` has only as much as the minimum so far.
 static void look_at(struct minimum *minimum, const struct job *job, const struct plan_request *layout,
                     const struct machine *machine)
 {

@@ -193,7 +193,7 @@ static double pass_seconds(struct walk *walk, int32_t index)
     return *stream_end - before;
 }
 
-// Times of a pipeline stage, from a walk over its plan. Microbatches that the plan lacks are added afterwards.
+// Times of a pipeline stage, from a walk over a plan with few microbatches. look_at_stage adds the times of the others.
 struct stage {
     double              *seconds;         // [1 + microbatches]; [0]: ops of no microbatch, such as the optimizer
     struct sweep_action *actions;         // [forward or backward][microbatch][chunk]
@@ -204,8 +204,8 @@ struct stage {
     int64_t bytes;
 };
 
-// The forward or backward pass that the walk is in. begin: its start. input: start of the first op that needs data from
-// another stage. made: when the data that it sends is ready; INFINITY: it has sent nothing.
+// The forward or backward pass in which the walk is. begin: its start. input: start of its first op that needs data
+// from another stage. made: time at which the data that it sends is ready; INFINITY: no send yet.
 struct stage_state {
     struct sweep_action *action;    // NULL: none
     double               begin, input, made;
@@ -255,7 +255,7 @@ static void follow_action(struct stage_state *stage_state, const struct stage *s
     }
 }
 
-// Returns the last compute op before the stage's last send; -1: the stage sends nothing.
+// Returns the compute op for which the stage's last send waits; -1: the stage sends nothing.
 static int32_t find_last_action(const struct plan *plan)
 {
     for (int32_t i = plan->op_count - 1; i >= 0; i--) {
@@ -283,7 +283,7 @@ static void time_stage(struct stage *stage, const struct plan *plan, const struc
     struct stage_state   stage_state = {.action = NULL};
     int32_t              last_action = find_last_action(plan);
     bool                 is_first    = true;
-    double launched = 0.0, again = 0.0;    // host seconds for launches: of the whole plan, and of microbatch 1
+    double launched = 0.0, again = 0.0;    // host seconds for launches: of the plan, and per microbatch that it lacks
     predict_cost_stage(&actor, &costed, &(struct cost_model){predict_cost, machine});
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op      = &plan->ops[i];
@@ -548,7 +548,7 @@ void sweep_walk_bound(struct sweep_bound *bound, const struct plan_request *requ
     raise_bound(bound, request, machine, walk_actions(&shape, bound->actions, bound->rest));
 }
 
-// Examines the next pipeline stage. A stage starts after the earlier stages have sent on the first microbatch, and ends
+// Examines the next pipeline stage. A stage starts after the first microbatch has passed all earlier stages, and ends
 // its last backward pass before they end theirs. Stages 0, 1 and pp - 1 are examined with enough microbatches to fill
 // the pipeline. Stages 2 to pp - 2 have at most the layers of stage 1, and at most its microbatches in flight. So only
 // their pass times are needed, and three microbatches suffice.
