@@ -132,10 +132,10 @@ template <enum activation_function function> struct activated_source {
 };
 
 // Computes the gradient of the activation's input for the FP8 quantization kernel. An output row is (d gate, d up) if
-// gated, else d x. For each output element, fetch_row loads the gate (or x), the output gradient and up. If the row
-// length is not a multiple of eight, a packet of eight outputs can contain the end of d gate and the start of d up.
-// Then the elements are loaded one by one. d up and d x do not depend on up. For them, fetch_row loads any valid
-// elements into to[2], and compute ignores these.
+// gated, else d x. For each output element, fetch_row loads the gate (or x), the output gradient and up. d up and d x
+// do not depend on up: compute ignores to[2], and fetch_row loads any valid elements into it. If the row length is not
+// a multiple of eight, elements are loaded one by one, because a packet of eight outputs can contain the end of d gate
+// and the start of d up.
 template <enum activation_function function> struct differentiated_source {
     struct activation_backward_args args;
     static constexpr int            parts = 1, operands = 3, together = width / 4;

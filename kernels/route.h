@@ -120,8 +120,8 @@ GSWBENCH_INLINE int64_t route_sequence(const struct routing_shape *shape, int64_
     return row / shape->sequence_rows % shape->sequences;
 }
 
-// Returns the index of the n-th choice of a sequence in [total, top_k]. The rows of a sequence are in runs of
-// sequence_rows, because each rank contributes a run of every sequence.
+// Returns the index of the n-th choice of a sequence in [total, top_k]. Each rank contributes sequence_rows consecutive
+// rows of every sequence, so the rows of a sequence are not contiguous.
 GSWBENCH_INLINE int64_t route_choice(const struct routing_shape *shape, int64_t sequence, int64_t n)
 {
     int64_t run = shape->sequence_rows * shape->top_k;

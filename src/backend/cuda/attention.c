@@ -19,8 +19,8 @@ static bool is_backward(const struct op *op)
 }
 
 // Lists the outputs that cuDNN first writes to scratch, because it writes only bf16 and never adds. A cast then
-// converts the attention output to fp32, or adds a gradient to the accumulated one; no other gradient is fp32. The list
-// has a forward output even if it is bf16. This costs nothing: all ops share one scratch, and backward ops need more.
+// converts the forward output to fp32, or adds a gradient to the accumulated one; other gradients are bf16. A bf16
+// forward output also goes to scratch. This costs no memory: all ops share one scratch, and backward ops need more.
 enum { STAGED_MAX = 2 };
 static int list_staged(const struct op *op, int slots[STAGED_MAX])
 {

@@ -17,8 +17,8 @@
 enum { BUFFER_BYTES = 128 << 20 };
 
 // promised: bytes that all ranks of this process have reserved and not yet released. reused: bytes of the buffers that
-// OpenBLAS mapped for earlier jobs of this process, and uses again. They may be fewer than were reserved, if fewer
-// threads called OpenBLAS at the same time.
+// OpenBLAS mapped for earlier jobs of this process, and uses again. Earlier jobs may have reserved more, if not all of
+// their threads called OpenBLAS at the same time.
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int64_t         promised, reused;
 

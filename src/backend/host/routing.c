@@ -402,7 +402,7 @@ static void add_row(const struct loop *loop, int64_t row, const float *scores, f
     }
 }
 
-// Computes the gradient of the logits. The derivative of a sigmoid is score (1 - score); add_row includes only `score`.
+// Computes the gradient of the logits. For a sigmoid, it multiplies the result of add_row by 1 - score.
 static void backward_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct routing_shape *shape    = &loop->op->shape.routing;
