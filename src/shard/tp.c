@@ -91,10 +91,10 @@ int32_t tp_reduce(struct builder *builder, const char *role, int32_t partial)
 //
 // Before a column-parallel GEMM, a rank starts with its own rows and passes on the blocks that it receives.
 //
-// A row-parallel GEMM gives partial products, which are reduce-scattered. A block has two partial sums. They start at
-// the two neighboring ranks on the far side of the ring, and move in opposite directions to the rank that keeps the
-// block. Each rank on the way adds its partial product. A rank alternates between the directions: it sends one sum
-// while it computes a product for the other. The rank that keeps the block adds its own product and both sums.
+// A row-parallel GEMM gives partial products, which are reduce-scattered. A block has two partial sums (with two ranks,
+// one). They start at two adjacent ranks opposite the rank that keeps the block, and move to it in opposite directions.
+// Each rank on the way adds its partial product. A rank alternates between the directions: it sends one sum while it
+// computes a product for the other. The rank that keeps the block adds its own product and both sums.
 
 // Returns the rows of the rank that is this number of places after this rank in the ring, or before it if negative.
 static int32_t block_ahead(struct builder *builder, const char *name, int32_t whole, int64_t places)
