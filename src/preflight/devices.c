@@ -47,8 +47,8 @@ void turns_add(struct turns *turns, const double *rates, int64_t stride)
     free(own);
 }
 
-// Returns the rank's share of each round: its rate divided by the median rate over all ranks. The caller frees the
-// array.
+// Returns the rank's relative rate in each round: its rate divided by the median rate of all ranks, as median over the
+// probes. The caller frees the array.
 static double *copy_shares(const struct turns *turns, int64_t rank)
 {
     double *own = memory_allocate((size_t)(turns->rounds + 1) * sizeof(*own));

@@ -397,10 +397,10 @@ static void drain(struct preflight_report *report, const char *host)
     text_copy(LIST_ADD(report->drain, report->drain_count)->host, sizeof(report->drain->host), host);
 }
 
-// The slow links whose two nodes are both not drained.
+// Slow links between two nodes that are both not drained.
 struct open_links {
     bool    *is_drained;    // [node]
-    int64_t *count;         // [node]: number of these links at the node
+    int64_t *count;         // [node]: number of such links of the node
 };
 
 static bool is_open(const struct open_links *open, const struct preflight_report *report,

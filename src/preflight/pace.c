@@ -112,7 +112,7 @@ bool flight_is_outlier(const struct flight *flight, int64_t first_class, int64_t
     return false;
 }
 
-// Returns whether two outliers blame the same rank, link or group, or a host and a device of this host.
+// Returns whether two outliers blame the same host, device, link or group. A host and one of its devices count as same.
 static bool is_same_finding(const struct preflight_outlier *one, const struct preflight_outlier *other)
 {
     bool is_class = strcmp(one->class_name, other->class_name) == 0, is_host = strcmp(one->host, other->host) == 0;
