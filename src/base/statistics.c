@@ -382,9 +382,9 @@ struct step_spread statistics_public_spread(int64_t gpus, double step_seconds)
     return rows[row].spread;
 }
 
-// The verdict is faster or slower if the change exceeds the threshold, the noise and the swing of both runs, and the
-// interval of the speedup excludes 1. The verdict is "same" if the noise and the whole interval are within the
-// threshold. Otherwise it is ambiguous.
+// The margin is the maximum of the threshold, the noise and the swing. The verdict is faster or slower if the change
+// exceeds the margin and the interval of the speedup excludes 1. It is "same" if the noise and the whole interval are
+// within the threshold, else ambiguous.
 void statistics_compare(struct statistics_change *change, const struct statistics *first,
                         const struct statistics *second, double threshold)
 {

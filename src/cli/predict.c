@@ -28,8 +28,8 @@ static bool has_experts(const struct config *config)
     return config->model.experts > 0;
 }
 
-// Counts a published row. `machine` and `both` count it only if the row's model and the job's model both have experts,
-// or neither has.
+// Counts a published row in `evidence`. The fields `machine` and `both` count it only if its model and the job's model
+// both have experts, or both have none.
 static status count_row(void *state, const struct job_selection *selection, const struct config_row *row,
                         struct text_buffer *errors)
 {

@@ -109,7 +109,7 @@ void config_write_commented(const struct config *config, bool is_short, FILE *fi
     if (copy.run.warmup == run_warmup(copy.run.steps)) {
         copy.run.warmup = plain.run.warmup;
     }
-    // The written job is not a published one, but its MFU counts FLOPs in the same way.
+    // The file has no published result, but its MFU counts FLOPs by the convention of the published one.
     copy.published = plain.published;
     memcpy(&copy.published.convention, &config->published.convention,
            offsetof(struct published_config, step_seconds) - offsetof(struct published_config, convention));

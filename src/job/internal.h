@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Declares the reader of other programs' files and the names of their options, for their translation.
+// Declares the reader of other programs' files, and the table that translates the names and values of their options.
 #pragma once
 
 #include <stdbool.h>

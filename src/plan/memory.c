@@ -79,7 +79,7 @@ static int32_t find_ends(const struct plan *plan, const int32_t *clocks, const i
 static void find_lifetimes(const struct plan *plan, const int32_t *clocks, const int32_t *position,
                            struct lifetimes *lifetimes)
 {
-    // index: [tensor], its lifetime in the list; a part has the lifetime of its whole, which precedes it; -1: none
+    // index: [tensor], its lifetime in the list; -1: none. A part has the index of its whole, an earlier tensor.
     int32_t *end     = memory_allocate((size_t)plan->op_count * sizeof(*end));
     int32_t *index   = memory_allocate((size_t)plan->tensor_count * sizeof(*index));
     lifetimes->list  = memory_allocate((size_t)plan->tensor_count * sizeof(*lifetimes->list));

@@ -80,8 +80,8 @@ static double count_of(const struct entry *entry, bool *is_samples)
     return NAN;
 }
 
-// Sets *steps to the number of steps that the entry's count gives; NaN: it has no count. A count that does not say its
-// unit is in tokens if the first such count is a multiple of the tokens per step, else in samples.
+// Sets *steps to the entry's count of samples or tokens, converted to steps; NaN: it has no count. A count without a
+// unit is in tokens if the log's first such count is a multiple of the tokens per step, else in samples.
 static status find_steps(struct reader *reader, const struct entry *entry, double *steps)
 {
     const struct mlperf_log *log        = reader->log;

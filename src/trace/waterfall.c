@@ -222,8 +222,8 @@ static void explain_host(struct analysis *analysis, int32_t op, double ready)
 }
 
 // Divides a gap of the compute stream, from its end back to its start, along the chain of ops that the next compute op
-// waited for. The time in which an op of the chain ran is exposed communication. Before this time, the op was ready but
-// did not run: a bubble if the op is between pipeline stages, else launch overhead (explain_host).
+// waited for. While an op of the chain ran, the gap is exposed communication. While it was ready but did not run yet,
+// the gap is a bubble if the op is between pipeline stages, else launch overhead (explain_host).
 static void explain_gap(struct analysis *analysis, double begin, double end, int32_t cause)
 {
     while (cause != NONE && analysis->times[cause].end > begin) {

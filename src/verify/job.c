@@ -132,8 +132,8 @@ static status visit(struct verification *job, int64_t rank)
     return failed(&built) ? built : job->errors;
 }
 
-// Returns whether a rank's plan is built and compared with the representative of its class. In a large job, plans are
-// expected to differ only at the ends of an axis and of the pipeline. The ranks built and compared there are:
+// Returns whether a rank's plan is built and compared with its representative's. In a large job, this is done only
+// where plans are expected to differ, at the ends of axes and of the pipeline. These ranks are:
 // - every representative, on all pipeline stages: coordinate 0 on all axes that are not distinct (away == 0);
 // - on the first and last stage, the second and the last rank along each such axis, with coordinate 0 on the others
 //   (away == 1);

@@ -28,8 +28,8 @@ static int64_t sending_stream(int receiving_stream)
     }
 }
 
-// Creates the call of an op. A link of one rank represents the links of every rank of its class: each leads to the peer
-// at the same coordinate or distance (job_relation).
+// Creates the call of an op. The key of a send or receive has the sender's class and the receiver's position relative
+// to the sender (job_relation). So a link of one rank represents this link of every rank of its class.
 static struct call create_call(const struct verification *job, int32_t class, int32_t index)
 {
     const struct skeleton       *skeleton = job->classes[class];

@@ -88,9 +88,9 @@ static int32_t find_lead(const struct slot *slot, int stream, const struct slot 
     return count_messages(other, slot->rank, !sends) - count_messages(slot, other->rank, sends);
 }
 
-// Returns whether the other rank has reached the communication op that this rank executes on the stream. Collectives
-// with equal marks (hashes of kind and size) meet even if one rank is an op ahead, because communicators match
-// collectives by their order.
+// Returns whether the other rank has reached the communication op that this rank executes on the stream. Two
+// collectives match if their groups and marks (hashes of kind and size) are equal. They need not be the same op of the
+// plan, because communicators match collectives by their order.
 static bool has_joined(const struct slot *slot, int stream, const struct slot *other)
 {
     if (slot->streams[stream].peer < 0) {

@@ -25,9 +25,9 @@ struct messages {
 };
 
 enum {
-    SHOWN_BYTES = 160,
-    NEIGHBOURS  = 2
-};    // size of a description; pipeline stages that a stage exchanges data with
+    SHOWN_BYTES = 160,    // size of a description
+    NEIGHBOURS  = 2       // maximum number of pipeline stages with which a stage exchanges data
+};
 
 // A copy of a rank's state, which is searched for the cause of a hang.
 struct slot {

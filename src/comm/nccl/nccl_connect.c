@@ -15,8 +15,8 @@ static const double PERIOD_SECONDS = 0.1;
 
 // Returns whether this rank reports a lost connection now. Many ranks notice a lost rank at the same time, in different
 // groups. To get one error message, they report at different times, and the first report ends the job. Ranks 0 to 7
-// report first, 0.5 s apart. Other ranks follow in the order of their index in the group, 4 s apart, which is enough
-// for a busy machine to end all processes. After 30 s any rank reports.
+// report first, 0.5 s apart. The others follow 4 s apart, in the order of their index in the group; 4 s are enough for
+// a busy machine to end all processes. After 30 s any rank reports.
 static bool is_my_turn(double seconds_since, int rank, int index)
 {
     static const double turn_seconds = 0.5, group_turn_seconds = 4, last_seconds = 30;
