@@ -90,11 +90,11 @@ enum amount {    // adjustment.each is multiplied by this
     SCAN_SECONDS,        // seconds of Mamba scan kernels that are bound by their math; the same on any GPU
 };
 
-// A row of adjustments[] is work of the framework that gswbench does not have: the product of `each` and `amount`, in
-// one of these units. A kernel (KERNELS) costs one kernel gap; factors[] also multiplies it if it is KERNELS_INSIDE. A
-// copy (COPIES) reads and writes a BF16 element, 4 bytes. GENERAL_BYTES are moved by slower kernels for any shape and
-// type, such as PyTorch's without a compiler. MINIMUM is the least time of an op. So an op costs max((gswbench's
-// seconds + KERNELS_INSIDE) x its row in factors[], MINIMUM), plus all other units.
+// A row of adjustments[] is work of the framework that gswbench does not have: `each` x `amount`, in one of these
+// units. COPIES read and write a BF16 element, 4 bytes. GENERAL_BYTES are moved by slower kernels for any shape and
+// type, such as PyTorch's without a compiler. KERNELS cost a kernel gap each. KERNELS_INSIDE cost the same, but
+// factors[] multiplies it. MINIMUM is the minimum time of an op. So an op costs max((gswbench's seconds +
+// KERNELS_INSIDE) x its row in factors[], MINIMUM), plus all other units.
 enum unit { BYTES, COPIES, GENERAL_BYTES, KERNELS, SECONDS, KERNELS_INSIDE, MINIMUM };
 struct adjustment {
     uint8_t  kind[2];    // forward op, backward op
@@ -159,9 +159,9 @@ static const struct factor {
     {OP_COST_ROUTE,  ANY,                 ANY,             OF(memory_bytes)},
 };
 
-// The host time to launch an op is expert_launch times the `steps` of the first row that matches, 0 without a match.
-// expert_launch is the time for a module with several kernels. A cast, or a collective of tp or cp, is a single call
-// and counts half. Weight and bias gradients are launched with the GEMM of the input gradient.
+// The host time to launch an op is expert_launch, the time of a module with several kernels, times the `steps` of the
+// first row that matches (0: none). A cast, or a collective of tp or cp, is a single call and counts half. Weight and
+// bias gradients count 0, because they are launched with the GEMM of the input gradient.
 static const struct launches {
     uint8_t kind, stream, makes;
     double  steps;

@@ -56,29 +56,29 @@ double predict_gather_seconds(const struct machine *machine, const struct span *
 int    predict_ring_protocol(const struct hardware_config *hardware, double members, double passes, double bytes);
 double predict_sum_seconds(const struct machine *machine, const struct span *span, double bytes);
 
-// Differences between gswbench and the framework that [software] describes, such as Megatron (cost_software.c).
-//
-// predict_software_has: whether the framework already has the result of the op, so that it costs nothing.
-// predict_software_seconds: time of the op in the framework; `seconds` is its time in gswbench. predict_software_bytes:
-// bytes of a communication op in the framework, divided by its bytes in gswbench. predict_is_low_precision_head:
-// whether the op is a GEMM of the output layer that runs in FP8. predict_group: number of experts that the framework
-// computes with one launch of this op; 1 if it launches the op per expert. predict_software_gemms: number of GEMMs that
-// the framework runs for this one, such as 3 for separate Q, K and V. If there are several, they are written to `gemm`,
-// which may be NULL. predict_software_blocks: with tp_overlap gswbench has one GEMM for the rows of each tp rank;
-// returns the GEMM of the framework instead, which may compute the rows of several ranks. predict_cost_launch: sets the
-// host time that the framework needs to launch the op.
-bool      predict_software_has(const struct machine *machine, const struct plan *plan, const struct op *op);
-double    predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
-                                   double seconds);
-double    predict_software_bytes(const struct software_config *software, const struct plan *plan, const struct op *op);
-bool      predict_is_low_precision_head(const struct software_config *software, const struct plan *plan,
-                                        const struct op *op);
-int       predict_software_gemms(const struct software_config *software, const struct plan *plan, const struct op *op,
-                                 struct op gemm[3]);
+// The following functions describe how the framework of [software], such as Megatron, differs from gswbench
+// (cost_software.c). predict_software_has: the framework has the result of the op already, so the op costs nothing.
+bool predict_software_has(const struct machine *machine, const struct plan *plan, const struct op *op);
+// Returns the time of the op in the framework. seconds: its time in gswbench.
+double predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
+                                double seconds);
+// Returns the bytes of a communication op in the framework, divided by its bytes in gswbench.
+double predict_software_bytes(const struct software_config *software, const struct plan *plan, const struct op *op);
+// Returns whether the op is a GEMM of the output layer that runs in FP8.
+bool predict_is_low_precision_head(const struct software_config *software, const struct plan *plan,
+                                   const struct op *op);
+// Returns the number of GEMMs that the framework runs for this one, such as 3 for separate Q, K and V. Several GEMMs
+// are written to `gemm`, which may be NULL.
+int predict_software_gemms(const struct software_config *software, const struct plan *plan, const struct op *op,
+                           struct op gemm[3]);
+// With tp_overlap gswbench has one GEMM for the rows of each tp rank. Returns the GEMM of the framework instead, which
+// may compute the rows of several ranks.
 struct op predict_software_blocks(const struct software_config *software, const struct plan *plan, const struct op *op);
-double    predict_group(const struct software_config *software, const struct plan *plan, const struct op *op);
-void      predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan,
-                              const struct op *op);
+// Returns the number of experts that one launch of this op computes in the framework; 1: one launch per expert.
+double predict_group(const struct software_config *software, const struct plan *plan, const struct op *op);
+// Sets the host time that the framework needs to launch the op.
+void predict_cost_launch(struct cost *cost, const struct machine *machine, const struct plan *plan,
+                         const struct op *op);
 
 // Returns the number of microbatches of the shortest plan in which a pipeline stage holds as many activations as in the
 // whole step (sweep_bound.c). A stage holds at most pp microbatches with 1F1B, 2 pp with interleaving, and 2 pp + 1

@@ -154,10 +154,10 @@ static void launch(struct task *task, struct pass passes[2], const struct op *op
     task->seconds += cost->launch_alone;
 }
 
-// With overlap_microbatches, two microbatches compute alternately. A run is a sequence of compute ops of one
-// microbatch. A framework that blocks compute during all-to-alls issues all of them at the end of a run, and the other
-// microbatch computes meanwhile. So the first all-to-all of a run waits for the last compute op before the run's last
-// all-to-all. The next run of the same microbatch waits for that last all-to-all.
+// With overlap_microbatches, a forward and a backward microbatch compute alternately. A run is a sequence of compute
+// ops of one of them. If all-to-alls block compute, the framework issues all of a run's all-to-alls at its end, while
+// the other microbatch computes. So the first of them waits for the compute op before the last of them, and the next
+// run in the same direction waits for the last.
 struct run {
     int32_t microbatch, last;    // last: index of the latest compute op of the run
     int32_t exchange;            // index of the first all-to-all of the run; -1: none

@@ -93,8 +93,8 @@ static double sum_up(const struct loads *loads, int kind, int64_t more)
     return sum + (double)more * minimum;
 }
 
-// Returns a lower bound of the stage's time from the seconds of each kind; 0: no bound. more: number of microbatches
-// of the step that the plan lacks.
+// Returns a lower bound of the stage's time from the seconds of each kind (COMPUTED, IDLE, ...); 0: no bound. more:
+// number of microbatches of the step that the plan lacks.
 static double loaded_seconds(const struct plan *plan, const struct task *tasks, const struct machine *machine,
                              int64_t more)
 {

@@ -159,7 +159,7 @@ void sweep_look_at_layer(struct sweep_layer *layer, const struct plan_request *r
         return;
     }
     find_actions(layer, &few, &more);
-    // With FP8 linears, live memory includes quantized weights, which do not multiply with the microbatches.
+    // With FP8 linears, live memory includes quantized weights, which exist once for all microbatches.
     bool counts  = recomputes_uniformly(request) && request->precision.low_precision_linears == 0;
     layer->bytes = counts ? more_bytes - bytes : 0;
 }
