@@ -66,7 +66,7 @@ double turns_rate(const struct turns *turns, int64_t rank, int64_t probe)
 }
 
 // Uses the confidence interval of the median and not the median absolute deviation. If another program slows down some
-// rounds, shares are either normal or much lower: the deviation then is near 0, but the interval contains both.
+// rounds, most shares are still equal. The deviation is then near 0, but the interval includes slow rounds.
 double turns_error(const struct turns *turns)
 {
     const double per_error = 1.96;    // standard errors to either side of a median in its 95 % confidence interval
@@ -176,7 +176,7 @@ static status open_probe(struct flight *flight, struct probe *probe, int32_t rep
 }
 
 // Runs the probe and updates its shortest time. On the host backend this is the time of a single op and not of a whole
-// run, because other processes interrupt few single ops.
+// run, because other processes interrupt most runs but only few ops.
 static void run_probe(struct flight *flight, struct probe *probe)
 {
     flight_run(flight, NULL, NULL, "%s", probe->name);

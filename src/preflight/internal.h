@@ -35,10 +35,10 @@ struct flight {
 status preflight_measure(struct preflight_report *report, const struct preflight *preflight, struct comm *comm);
 void   preflight_free(struct preflight_report *report);
 
-// These functions (pace.c) start the watchdog and tell it what this rank does next. A rank calls flight_run before it
-// works alone (plan and step are NULL) or runs ops of `plan`; the format describes this work. Plan and step must stay
-// valid until flight_meet, which a rank calls before it waits for all other ranks. All ranks pass the same `after`, the
-// name of the finished work.
+// pace.c: flight_open_watch starts the watchdog. flight_run tells it that this rank now works alone (plan and step are
+// NULL) or runs ops of `plan`; the format describes the work. flight_meet tells it that this rank now waits for all
+// other ranks; `after`, the same on all ranks, names the finished work. Plan and step must stay valid until
+// flight_meet.
 status flight_open_watch(struct flight *flight);    // collective
 void   flight_run(struct flight *flight, const struct plan *plan, struct step *step, const char *format, ...)
     __attribute__((format(printf, 4, 5)));

@@ -129,8 +129,8 @@ static bool has_run(const struct suite *suite)
     return suite->verdict != ACCEPTANCE_NONE;
 }
 
-// Before the run, a row has a reason only if the GPU of its profile cannot run it, for example because its memory does
-// not fit. If a row's step time is unknown, suite->minutes is NaN, and no duration is printed.
+// Before the run, row.reason is set only if the GPU of the row's profile cannot run it, for example because its memory
+// does not fit. If a row's step time is unknown, suite->minutes is NaN, and no duration is printed.
 static void summarise_plan(const struct suite *suite, char *text, size_t bytes)
 {
     int64_t possible    = 0;
