@@ -37,8 +37,8 @@ static bool is_communication(const struct distinct_op *distinct)
     return op_is_communication((enum op_kind)distinct->op.kind);
 }
 
-// Returns whether this rank measures compute ops. A CPU rank whose threads share cores with other threads does not,
-// because the cost model needs times on dedicated cores. The simulation adds the effect of sharing.
+// Returns whether this rank measures compute ops. A CPU rank does not if a lower rank is on its cores, because the cost
+// model needs times on dedicated cores. The simulation adds the effect of sharing.
 static bool takes_part(const struct calibrate_setup *setup)
 {
     return setup->backend->ops->is_device || setup->has_cores;
