@@ -140,7 +140,7 @@ static void create_events(struct verification *job, struct skeleton *skeleton, c
     // ended: [op], the events that have ended when the op ends
     struct ended none, *ended = memory_allocate((size_t)plan->op_count * sizeof(*ended));
     struct ended before[STREAM_COUNT];    // [stream]: events that had ended when the stream's latest event started
-    int32_t      last[STREAM_COUNT], *end[STREAM_COUNT];    // latest op; where the index of the next event goes
+    int32_t      last[STREAM_COUNT], *end[STREAM_COUNT];    // latest op; where to store the next event's index
     memset(&none, 0xff, sizeof(none));
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
         skeleton->first[stream] = EVENT_END;

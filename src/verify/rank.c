@@ -167,9 +167,9 @@ static bool may_stay_unread(const struct op *writer, const struct tensor *writte
     return writer->kind == OP_CLEAR || (writer->kind == OP_ALL_GATHER && written->storage == STORAGE_WEIGHT);
 }
 
-// Reports an op that overwrites a value of its tensor before it was used. An op may overwrite a value that it reads
-// itself, or that may stay unread. In a tensor that is no activation, it may also overwrite a value that another op has
-// read: a reduction reads an accumulated gradient, and later replaces it.
+// Reports an op that sets a tensor a second time. It may do so if it reads the old value itself, or if the old value
+// may stay unread. If the tensor is no activation, it may also do so after another op has read the old value: a
+// reduction reads an accumulated gradient, and later replaces it.
 static bool check_loss(struct verifier *verifier, int32_t op, int32_t tensor, const struct segment *segment)
 {
     const struct plan   *plan    = verifier->plan;
