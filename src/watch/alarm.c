@@ -258,8 +258,8 @@ static void kill_stopped(const struct watch *watch)
 }
 
 // Ranks that wait for another rank's file do not hang while the file grows, unless a process of the job has ended.
-// Returns whether a file has grown within its time limit. If so, moves the deadlines of this host's ranks to the time
-// at which that limit ends.
+// Returns whether no process has ended and a file has grown within its time limit. If so, extends the deadlines of this
+// host's ranks to the end of that time limit.
 static bool extend_deadlines(struct watch *watch, const struct responses *responses)
 {
     double still = INFINITY, limit = watch_limit(watch, WATCH_FILE);

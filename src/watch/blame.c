@@ -261,7 +261,7 @@ enum blame blame_find(const struct slot *slots, int64_t count, const struct mesh
         *waiting += suspects[i].waits > 0;
         worst = is_worse(&slots[i], &suspects[i], &slots[worst], &suspects[worst]) ? i : worst;
     }
-    if (found == BLAME_NOBODY) {    // without all answers, an unknown rank may be the most advanced of a cycle
+    if (found == BLAME_NOBODY) {    // a rank that has not answered may be the cause of a cycle
         bool is_known = suspects[worst].waiters > 0 && (suspects[worst].waits == 0 || count == mesh->world);
         found         = is_known ? BLAME_AWAITED : BLAME_NOBODY;
         *index        = worst;
