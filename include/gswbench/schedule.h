@@ -39,9 +39,9 @@ int64_t schedule_actions(const struct schedule_shape *shape);
 
 // Lists the actions of a stage: 1F1B, or interleaved 1F1B with several chunks or overlapped actions. Within a chunk,
 // microbatches run in order. An interleaved schedule takes microbatches in groups of `stages`; a partial last group
-// keeps the order of a full group. Overlapped actions send their outputs only when both have ended. Therefore the
-// warm-up of an overlapped schedule has one more forward pass. Even with one chunk, it has two forward passes for each
-// later stage, as in interleaved 1F1B.
+// keeps the order of a full group. Its warm-up has two forward passes per later stage, in addition to the passes of the
+// first group through all chunks but the last. Overlapped actions send their outputs only when both have ended, so
+// their warm-up has one more forward pass.
 //
 // ZB-H1 (Qi et al., Zero Bubble Pipeline Parallelism, arXiv 2401.10241) has the forward and backward passes of 1F1B.
 // Stage s computes the weight gradients of a microbatch s microbatches later than its backward pass, and the last ones

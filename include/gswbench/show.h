@@ -16,8 +16,8 @@
 #include "gswbench/status.h"
 #include "gswbench/sweep.h"
 
-// Writes ", a proxy (2 of 64 layers)," to text (", a proxy," with run.layers, "" for a model with all layers). Returns
-// text.
+// Writes ", a proxy," to text if run.layers is set, ", a proxy (2 of 64 layers)," if [model] has fewer layers than its
+// preset, else "". Returns text.
 const char *show_proxy(const struct config *config, char *text, size_t bytes);
 // Prints the row of a job's name, ranks and precision.
 void show_job(const struct config *config, int64_t ranks);
