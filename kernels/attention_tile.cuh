@@ -350,8 +350,8 @@ __device__ inline bool advance(walk &at, int64_t queries, int64_t sequence)
     return at.heads > 0;
 }
 
-// Returns 1 + the index of the last query that sees a key before `key`, the end of a block of keys. begin: the first
-// query that key_kernel visits. The result is at least begin + 1, because it visits at least one tile of each head.
+// Returns 1 + the last query that sees a key of the block of keys that ends before `key`. At least begin + 1, because
+// key_kernel visits at least one tile of each head. begin: the first query that it visits.
 template <bool has_window>
 __device__ inline int64_t last_reader(const attention_kernel_shape &shape, int64_t key, int64_t begin)
 {

@@ -111,8 +111,8 @@ static void add_weight(struct plan *plan, const struct declarations *declaration
     plan->units[weight.unit].weight_count++;
 }
 
-// Returns whether Muon updates this weight together with the linears although it is none of them: a matrix of a layer
-// that is replicated over tp, such as the router's.
+// Returns whether Muon updates this weight although it belongs to no linear: a matrix of a layer that is replicated
+// over tp, such as the router's.
 static bool is_router(const struct declarations *declarations, const struct declaration *declaration)
 {
     return muon_is_used(declarations->builder->plan) && declarations->block->layer >= 0 && declaration->is_replicated &&

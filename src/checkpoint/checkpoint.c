@@ -227,9 +227,8 @@ static bool copy_own(const struct part_place *place, const struct plan_unit *uni
     return has;
 }
 
-// Sums values over the ranks that have any, which gathers them: for each element at most one rank has a value other
-// than zero. These ranks broadcast one after the other, so a rank needs the memory of one message for any number of
-// ranks.
+// Gathers values on all ranks by a sum over the ranks that have any: for each element at most one rank has a value
+// other than zero. These ranks broadcast one after the other, so a rank needs memory for only one message.
 static void gather_values(struct comm *comm, bool has_own, float *values, int64_t count)
 {
     size_t bytes = (size_t)count * sizeof(*values);

@@ -131,8 +131,8 @@ static int list_ranks(const struct document *document, int64_t ranks[CONDITIONS_
     return count;
 }
 
-// Adds rows for each rank count of a section: one for each precision that a section names together with it. If there is
-// none, adds a row with the file's precision, and one for each precision that a section names without a rank count.
+// Adds rows for each rank count that sections name: one for each precision in a section with this rank count. If there
+// is none, adds the file's precision, and each precision in a section without a rank count.
 static void add_combinations(struct rows *rows)
 {
     int64_t ranks[CONDITIONS_MAX];

@@ -206,7 +206,7 @@ status import_derive_megatron(struct reader *reader)
     return OK;
 }
 
-// Sets the defaults of parts that a flag of Megatron enables. Without the flag, Megatron ignores their sizes.
+// Sets Megatron's defaults of parts that a flag enables. Drops sizes of parts without their flag, as Megatron does.
 static void enable_parts(struct reader *reader)
 {
     static const char *const groups[] = {"num_query_groups", NULL}, *const rate[] = {"moe_router_bias_update_rate",

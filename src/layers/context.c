@@ -408,8 +408,8 @@ static int32_t leading(struct builder *builder, int32_t whole, int64_t run)
     return tensor_rows(builder, "leading kv", whole, first, keys_of(builder, run));
 }
 
-// Clears the gradient of the keys and values after `run`, the second chunk of its sequence on this rank. No query of
-// this rank attends to them.
+// Clears the gradient of the keys and values after `run`, the second of this rank's two chunks of a sequence. No query
+// of this rank attends to them.
 static void clear_trailing(struct builder *builder, int32_t whole, int64_t run)
 {
     int64_t sequence = builder->plan->train.sequence, seen = keys_of(builder, run);

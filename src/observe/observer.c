@@ -17,7 +17,7 @@
 #include "gswbench/text.h"
 #include "nvml.h"
 
-enum { KEPT_MAX = 4096, PAUSE = 99, PATIENCE_SECONDS = 5 };    // PAUSE: minimum pause between readings, in readings
+enum { KEPT_MAX = 4096, PAUSE = 99, PATIENCE_SECONDS = 5 };    // PAUSE: minimum pause / duration of a reading
 
 struct series {
     double  minimum, maximum;

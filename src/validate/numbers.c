@@ -10,9 +10,9 @@
 
 #include <xxhash.h>
 
-// Large operands repeat after PERIOD numbers; PERIOD is prime, so that rows differ. LARGEST is the largest integer in
+// Large operands repeat after PERIOD numbers; PERIOD is prime, so that rows differ. LARGEST is the largest magnitude in
 // A, C and the bias, LARGEST_FP4 the same in FP4, which represents all integers up to 4. COLUMN_MAX is the largest
-// integer in the vector r of make_vector.
+// magnitude in the vector that multiplies C to check it (make_vector).
 enum { PERIOD = 1048573, LARGEST = 7, LARGEST_FP4 = 4, COLUMN_MAX = 1024 };
 enum { ADDED = 24 };    // mean number of nonzero elements in a column of B
 
