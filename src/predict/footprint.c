@@ -143,9 +143,9 @@ static int32_t end_of_head(const struct plan *plan, int32_t back)
     return last;
 }
 
-// Adds memory that is live only with the logits of a microbatch. The loss and its gradient hold copies of the logits.
-// The head's backward pass returns a second weight gradient, in addition to the accumulated one; autograd frees the
-// second at once.
+// Adds memory that the modelled program (PyTorch) holds only while the logits of a microbatch are live. The loss and
+// its gradient hold copies of the logits. The head's backward pass returns a second weight gradient in addition to the
+// accumulated one, which PyTorch frees when this pass ends.
 static void walk_logits(struct walk *walk, const struct tensor *logits)
 {
     const struct plan *plan = walk->plan;

@@ -62,7 +62,8 @@ struct flight_series {
 };
 // Returns whether the report has an outlier that is this rank or its host, in a class from index first_class on.
 bool flight_is_outlier(const struct flight *flight, int64_t first_class, int64_t rank);
-// Runs the measurement until it ends. Outliers that the last two batches have found stay in the report. Collective.
+// Repeats series.run until it has no more to measure or its time ends. The report keeps outliers that both of the last
+// two batches have found. Collective.
 status flight_repeat(struct flight *flight, const struct flight_series *series);
 
 // If ranks share cores, they measure one after the other, each in a time slot. flight_take_turn sleeps until the slot

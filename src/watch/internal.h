@@ -117,8 +117,8 @@ int slot_sequence(const struct plan *plan);
 // text that the rank has published, and adds the op's number if the text has none.
 void slot_name_place(const struct slot *slot, const struct plan *plan, char *text, size_t bytes);
 
-// Returns the plan index of the op that a rank executes: its last communication op, or its compute op if it is in no
-// communication op, or else the last op that it has started; -1: none.
+// Returns the plan index of the op that a rank executes; -1: none. If streams are inside of communication ops, it is
+// the highest of their indices; else the compute stream's op, or the highest index that any stream has started.
 int32_t slot_op(const struct slot *slot);
 
 // blame.c: why a rank is to blame for a hang. The first reason that holds for a rank of the job is reported.

@@ -153,7 +153,7 @@ Test(gemm, names_how_fp8_is_scaled)
 
     gemm_problem_name(&asked, "cuBLASLt 13.1.0", "NVIDIA H200", problem);
 
-    cr_expect_not_null(strstr(problem, " bf16 set runs squares, "), "%s", problem);
+    cr_expect_not_null(strstr(problem, " bf16 set 1x128 128x128, "), "%s", problem);
     struct gemm_key other = asked;
     other.shape.scaling_b = SCALING_1X128;
     cr_expect_not(gemm_key_is_equal(&other, &asked));
