@@ -220,6 +220,15 @@ static double adapter_elements(const struct plan *plan, const struct op *op, con
     return copies[2 * is_back + !is_down] * (double)(shape->m * (is_down ? shape->k : shape->n)) / (double)parts;
 }
 
+static double expert_gaps(const struct software_config *software, const struct plan *plan,
+                          const struct routing_shape *routing)
+{
+    bool   is_low = plan->precision.low_precision_linears != 0;
+    double groups = software->expert_groups && !is_low ? 1.0 : (double)routing->experts / (double)routing->owners;
+    double steps  = is_low && !software->expert_groups ? 2.0 : 1.0;
+    return software->expert_gap.value * (1.0 + steps * groups) / 2.0;
+}
+
 static double find_amount(enum amount amount, const struct software_config *software, const struct plan *plan,
                           const struct op *op)
 {
@@ -240,12 +249,8 @@ static double find_amount(enum amount amount, const struct software_config *soft
     case HEAD_BYTES:
         return software->cast_bytes.value * (plan->precision.recipe == RECIPE_CURRENT ? 6.0 : 4.0) *
                (double)(gemm->m * gemm->k + (is_first ? gemm->n * gemm->k : 0));
-    case EXPERT_GAPS: {
-        bool   is_low = plan->precision.low_precision_linears != 0;
-        double groups = software->expert_groups && !is_low ? 1.0 : (double)routing->experts / (double)routing->owners;
-        double steps  = is_low && !software->expert_groups ? 2.0 : 1.0;
-        return software->expert_gap.value * (1.0 + steps * groups) / 2.0;
-    }
+    case EXPERT_GAPS:
+        return expert_gaps(software, plan, routing);
     case EXPERT_ELEMENTS:
         return (double)((routing->multiple == 0 ? routing_slots(routing) : routing->rows * routing->top_k) *
                         routing->columns * (plan->mesh.etp > 1 ? plan->mesh.etp : 1));

@@ -168,7 +168,7 @@ Test(predict_command, shows_the_values_that_a_prediction_rests_on)
     expect_success("predict --config llama2-70b-fsdp --ranks 64 --values --priors --set hardware.jitter=0.03");
     expect_output(" s/step +-");
     expect_output("  peak_bf16                         989000000000000 spec");
-    expect_output("  gemm_efficiency                   0.728 prior 4%                   -3.");
+    expect_output("  gemm_efficiency                   0.728 prior 3.5%                 -2.");
     expect_output("  jitter                            0.03");
     expect_output("  reduction_parts                   7 prior 20%");
     expect_error(
