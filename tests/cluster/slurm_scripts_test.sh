@@ -18,7 +18,7 @@ looks() {
     local folder=results/$version/$2/tiny-llama/$1 log
     log=$(ls "$folder"/log-gswbench_tiny-llama_"$1"_*.out) || complain "no log in $folder"
     [ "$(grep -cE '^RESULT (VALID|DEGRADED)' "$log")" = 1 ] || complain "no result in $log" "$log"
-    grep -qE "precision $2 .* ranks $1 " "$log" || complain "another job" "$log"
+    grep -q "precision $2$" "$log" && grep -q "^# layout ranks $1 " "$log" || complain "another job" "$log"
     log=${log%.out}
     [ -s "$folder/${log##*_}/result.json" ] || complain "no link to the run in $folder" <(ls -lR "$folder")
 }
