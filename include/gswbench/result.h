@@ -264,5 +264,6 @@ status journal_read(struct result *result, const char *path, const char *reason,
 
 // Compares a result that was read from `path` with the journal in the same folder. The journal's digest, steps, seconds
 // and losses must be the same in the result. If journal_seal has ended the journal, its last line must have the digest
-// of the file at `path`. Returns EXIT_COMPARE if they disagree. Else `source` says that they agree, or what is missing.
+// of the result file. Returns EXIT_COMPARE if they disagree. `source` receives a text: they agree, or a part is
+// missing.
 status journal_check(const struct result *result, const char *path, char *source, size_t bytes);

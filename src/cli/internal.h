@@ -38,7 +38,7 @@ enum flag_type {
     FLAG_INTEGER,     // int64_t, within minimum and maximum
     FLAG_LIST,        // struct text_list; the flag may be repeated
     FLAG_OVERRIDE,    // struct text_list; short for --set TARGET=VALUE, or TARGET=yes if the flag takes no value
-    FLAG_OPERANDS,    // struct text_list; words without a flag; name: what the usage line calls them
+    FLAG_OPERANDS,    // struct text_list of the arguments that are no flags; the usage line shows `name` for them
     FLAG_HEADING,     // no flag: a heading of the help
 };
 

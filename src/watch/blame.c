@@ -54,8 +54,8 @@ static int32_t last_started(const struct slot *slot)
     return last;
 }
 
-// Returns by how many ops the other rank is behind this rank, if this rank's device waits for them, because the other
-// rank has not enqueued them. 0: this rank does not wait for the other rank.
+// Returns how many ops the other rank is behind this rank, if this rank's device waits for ops that the other rank has
+// not enqueued. 0: this rank does not wait for the other rank.
 static int32_t find_lag(const struct slot *slot, const struct slot *other)
 {
     int32_t lag = last_started(slot) - last_started(other);
@@ -207,10 +207,10 @@ struct suspect {
 };
 
 // Returns whether the first rank is more likely to be the cause than the second. The cause is a rank that others wait
-// for and that waits for none. Of two such ranks it is the one further behind: the host of a waiting rank enqueues ops
-// until its queue is full, so it is ahead of the rank that hangs. If all ranks wait in a cycle, one of them has skipped
-// a communication op, so the most advanced rank is the cause: the one with the highest op index, if ranks have the same
-// ops.
+// for and that waits for none. If both do, the rank further behind is the cause: the host of a waiting rank enqueues
+// ops until its queue is full, so it is ahead of the rank that hangs. If all ranks wait in a cycle, one of them has
+// skipped a communication op, so the most advanced rank is the cause: the one with the highest op index, if ranks have
+// the same ops.
 static bool is_worse(const struct slot *first, const struct suspect *first_suspect, const struct slot *second,
                      const struct suspect *second_suspect)
 {
