@@ -25,7 +25,7 @@ struct stored_tensor {
 
 struct catalogue {
     char            path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];    // folder of the checkpoint
-    bool            is_ours, verifies;    // gswbench wrote it, with a manifest; reads verify checksums
+    bool            is_ours, verifies;    // a gswbench checkpoint with a manifest; reads verify checksums
     struct manifest manifest;             // empty in Hugging Face's layout
     char (*files)[64];
     struct stored *slices;    // [count]: sorted by tensor, then row, then column
