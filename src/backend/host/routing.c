@@ -62,7 +62,7 @@ static void keep_best_groups(const struct routing_shape *shape, float *values)
 {
     int64_t experts = shape->experts / shape->groups, best_count = number_min(BEST_OF_GROUP, experts);
     float   sums[ROUTE_GROUPS_MAX];
-    int32_t kept[ROUTE_GROUPS_MAX], best[BEST_OF_GROUP];
+    int32_t kept[ROUTE_GROUPS_MAX], best[BEST_OF_GROUP] = {0};
     for (int64_t group = 0; group < shape->groups; group++) {
         const float *own = values + group * experts;
         find_largest(own, experts, best_count, best);
