@@ -67,13 +67,16 @@ double turns_rate(const struct turns *turns, int64_t rank, int64_t probe)
 
 // Uses the confidence interval of the median and not the median absolute deviation. If another program slows down some
 // rounds, most shares are still equal. The deviation is then near 0, but the interval includes slow rounds.
-double turns_error(const struct turns *turns)
+double turns_error(const struct turns *turns, double slower)
 {
     const double per_error = 1.96;    // standard errors to either side of a median in its 95 % confidence interval
     double       error     = 0.0;
     for (int64_t rank = 0; rank < turns->ranks; rank++) {
         double *own = copy_shares(turns, rank), width = statistics_half_width(own, turns->rounds);
-        error = fmax(error, isnan(width) ? INFINITY : 100.0 * width / per_error);
+        bool is_counted = !(100.0 * (1.0 / statistics_median(own, turns->rounds) - 1.0) <= slower);    // no round: yes
+        if (is_counted) {
+            error = fmax(error, isnan(width) ? INFINITY : 100.0 * width / per_error);
+        }
         free(own);
     }
     return error;
@@ -84,7 +87,7 @@ enum { GEMMS = 3, PROBES = GEMMS + 1, BATCH = 6, DEVIATIONS = 3 };
 const double        flight_device_limit = 5.0;     // tolerated slowdown in percent
 static const double least_limit         = 3.5;     // percent by which equal devices differ
 static const double shared_limit        = 6.0;     // percent: tolerated slowdown of GEMMs on ranks that share cores
-static const double shared_error        = 1.0;     // percent: a larger standard error raises the limit of these GEMMs
+static const double shared_error        = 1.0;     // percent: a larger standard error of slow ranks raises shared_limit
 static const double run_seconds         = 1e-3;    // minimum duration of a timed run on the host backend
 static const double event_seconds       = 5e-3;    // the same on a device, where CUDA events time the run
 
@@ -219,12 +222,12 @@ static void add_class(struct flight *flight, struct probe *probe)
     added->profile               = known != NULL ? probe->work / known->value : NAN;
 }
 
-// Sets the limits of ranks that share cores. If the standard error of GEMM speeds exceeds shared_error, the limit of
-// GEMMs grows by DEVIATIONS times the excess. Copies have no limit, because their speed depends on the physical pages
-// that a process got.
+// Sets the limits of ranks that share cores. If a rank is slower than shared_limit and the standard error of its GEMM
+// speed exceeds shared_error, the limit of GEMMs grows by DEVIATIONS times the excess. Copies have no limit, because
+// their speed depends on the physical pages that a process got.
 static void set_shared_limits(struct flight *flight, const struct devices *devices)
 {
-    double excess = fmax(turns_error(&devices->turns) - shared_error, 0.0);
+    double excess = fmax(turns_error(&devices->turns, shared_limit) - shared_error, 0.0);
     for (int i = 0; i < devices->count; i++) {
         struct preflight_class *value_class = &flight->report.classes[devices->first_class + i];
         const size_t            size        = sizeof(value_class->note);
@@ -318,7 +321,7 @@ static status run_round(struct flight *flight, void *state)
 static bool has_settled(const void *state)
 {
     const struct devices *devices = state;
-    return turns_error(&devices->turns) <= shared_error;
+    return turns_error(&devices->turns, -INFINITY) <= shared_error;
 }
 
 static status measure(struct flight *flight, struct devices *devices)
