@@ -2,6 +2,7 @@
 // gswbench check and plan: verify a configuration, and print the plan of one rank, without a device or MPI.
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "gswbench/number.h"
 #include "gswbench/predict.h"
@@ -37,6 +38,19 @@ static status find_program(struct proved_job *proved)
     return OK;
 }
 
+// Fails if the GPU of [hardware] cannot multiply in FP8, as predict does. job_check refuses FP4.
+static status check_precision(const struct config *config)
+{
+    const struct hardware_config *hardware = &config->hardware;
+    bool                          is_gpu   = hardware->device[0] != '\0' && strcmp(config->run.backend, "host") != 0;
+    if (!is_gpu || config->precision.compute != COMPUTE_FP8 || hardware->peak[RATE_FP8].value > 0.0) {
+        return OK;
+    }
+    return fail("[precision] compute = fp8: %s has no FP8 (hardware profile %s has no peak_fp8): use --precision bf16, "
+                "another --gpu such as h100-sxm, or set the peak",
+                hardware->device, hardware->profile);
+}
+
 // Returns why the job cannot run: this version does not support it, or its memory does not fit. OK: it can run.
 static status describe_unfit(const struct proved_job *proved)
 {
@@ -58,7 +72,8 @@ struct sum {
     struct progress  progress;
     int              rows, verified;
     struct job_proof proof;
-    status           unfit;    // why the job of a single checked row cannot run; else OK
+    int              possible;    // rows that this version and the GPU can run, whatever their memory
+    status           unfit;       // why the job of a single checked row cannot run; else OK
 };
 
 static void add_proof(struct sum *sum, const struct job_proof *proof)
@@ -99,6 +114,8 @@ static status check_rows(const struct arguments *options, json_t *list, struct s
         status            row    = job_read_row(&proved.job, &options->config, &rows[i], errors);
         if (!failed(&row)) {
             progress_show(&sum->progress, sum->rows, proved.job.config.name);
+            status_add(&proved.job.support, check_precision(&proved.job.config));
+            sum->possible += !failed(&proved.job.support);
             row = job_prove(&proved);
             row = failed(&row) ? row : find_program(&proved);
             progress_clear(&sum->progress);
@@ -160,6 +177,9 @@ status command_check(const struct arguments *options, struct text_buffer *errors
         show_rows(show_check_fields, options->config.name, list);
     } else if (!failed(&result) && sum.rows > 1) {
         print_sum(&sum);
+    }
+    if (!options->all && !failed(&result) && !failed(&sum.unfit) && sum.possible == 0) {
+        sum.unfit = fail("no row can run; %s", list != NULL ? "each has its reason" : "its line has the reason");
     }
     json_decref(list);
     return failed(&result) || options->all ? result : sum.unfit;

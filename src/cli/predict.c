@@ -244,15 +244,16 @@ const struct flag predict_flags[] = {
 
 struct predictions {
     const struct arguments  *options;
-    json_t                  *list;        // NULL: text output
-    FILE                    *timeline;    // file of --trace; NULL: none
-    struct output_folder     folder;      // folder of the last written result
-    bool                     is_alone;    // a single row, selected by --ranks: printed with all details
+    json_t                  *list;         // NULL: text output
+    FILE                    *timeline;     // file of --trace; NULL: none
+    struct output_folder     folder;       // folder of the last written result
+    bool                     is_single;    // the configuration has, or --ranks and others select, a single row
+    bool                     is_alone;     // a single row, selected by --ranks: printed with all details
     struct progress          progress;
     int                      rows, predicted;
     int                      config_rows;    // rows so far of the current configuration
     struct prediction_errors fitted, others;
-    status                   outcome;    // with --json and a single row: why its job cannot run; else OK
+    status                   outcome;    // why the job of a single row cannot run; else OK. Returned after the output
 };
 
 static void print_row(const struct predictions *table, const struct predict_row *row)
@@ -331,11 +332,11 @@ static status add_row(struct predictions *table, struct predict_row *row)
         return row->support;
     }
     print_row(table, row);
-    status outcome = !table->is_alone ? OK : failed(&row->support) ? row->support : check_fit(row);
-    if (table->list == NULL) {
-        return outcome;
+    if (table->is_single && !failed(&row->support)) {
+        table->outcome = check_fit(row);
+    } else if (table->is_alone) {
+        table->outcome = row->support;
     }
-    table->outcome = outcome;    // returned after the JSON is printed
     return OK;
 }
 
@@ -344,7 +345,8 @@ static status add_rows(struct predictions *table, const struct job_selection *ar
     struct config_row rows[CONFIG_ROWS_MAX];
     int               row_count;
     TRY(job_rows(arguments, rows, &row_count, errors));
-    table->is_alone    = table->is_alone && row_count == 1;
+    table->is_single   = !table->options->all && row_count == 1;
+    table->is_alone    = table->is_single && arguments->ranks > 0;
     table->config_rows = 0;
     for (int i = 0; i < row_count; i++) {
         struct predict_row row = {
@@ -408,7 +410,7 @@ static status add_drawn_row(struct predictions *table, struct text_buffer *error
     timeline_end(&(struct timeline_source){"prediction", 0}, text.file);
     text_stream_close(&text);
     result = failed(&result) ? result : output_append(&output, text.data, text.bytes);
-    result = failed(&result) ? result : output_finish(&output);
+    result = failed(&result) || table->predicted == 0 ? result : output_finish(&output);
     output_abandon(&output);
     free(text.data);
     return result;
@@ -420,9 +422,7 @@ status command_predict(const struct arguments *options, struct text_buffer *erro
     if (options->sweep) {
         return sweep_print(options, errors);
     }
-    struct predictions table  = {.options  = options,
-                                 .list     = options->json ? json_array() : NULL,
-                                 .is_alone = !options->all && options->config.ranks > 0};
+    struct predictions table  = {.options = options, .list = options->json ? json_array() : NULL};
     status             result = options->trace != NULL ? add_drawn_row(&table, errors) : add_all_rows(&table, errors);
     if (!failed(&result) && table.list != NULL) {
         show_rows(show_predict_fields, NULL, table.list);
@@ -433,9 +433,10 @@ status command_predict(const struct arguments *options, struct text_buffer *erro
         if (options->output != NULL) {
             show_path("files          ", options->output, "/");
         }
-        if (table.predicted == 0) {
-            result = fail("no row can be predicted; its line has the reason");
-        }
+    }
+    if (!failed(&result) && !failed(&table.outcome) && table.predicted == 0) {
+        table.outcome =
+            fail("no row can be predicted; its %s", table.list != NULL ? "reason says why" : "line has the reason");
     }
     json_decref(table.list);
     return failed(&result) ? result : table.outcome;

@@ -74,7 +74,8 @@ static void print_plan(const struct proved_job *proved)
     if (proved->program_bytes != NULL) {
         show_row("program", "%s needs %s with connections and context%s", proved->job.config.software.profile,
                  report_bytes((double)proved->program_need),
-                 is_unfit(proved->program_fits) ? ": more than [hardware] memory_gb" : "");
+                 is_unfit(proved->program_fits) ? ": more than [hardware] memory_gb; predict ends with CANNOT RUN"
+                                                : "");
     }
     if (proved->excess[0] != '\0') {
         show_row("warning", "%s", proved->excess);
@@ -133,14 +134,14 @@ void show_check_header(void)
 
 void show_check_line(const struct proved_job *proved)
 {
-    const struct config *config = &proved->job.config;
+    const struct config *config   = &proved->job.config;
+    bool                 own_fits = !is_unfit(proved->fits), program_fits = !is_unfit(proved->program_fits);
     char                 verified[160];
     snprintf(verified, sizeof(verified), "verified: %" PRId64 " plans built, %" PRId64 " distinct%s",
              proved->proof.built, proved->proof.classes,
-             !is_unfit(proved->fits) ? ""
-             : is_unfit(proved->program_fits) || proved->program_fits == NULL
-                 ? "; CANNOT RUN: memory"
-                 : "; gswbench CANNOT RUN: memory; the program fits");
+             own_fits ? program_fits ? "" : "; the program CANNOT RUN: memory; gswbench fits"
+             : program_fits && proved->program_fits != NULL ? "; gswbench CANNOT RUN: memory; the program fits"
+                                                            : "; CANNOT RUN: memory");
     printf("%7" PRId64 "  %-4s  %-10s  %6" PRId64 "  %-12s %-12.6g %7s\n", proved->job.request.mesh.world,
            precision_compute_names[config->precision.compute], report_count((double)layers_parameters(&config->model)),
            config->train.global_batch, report_number("%.6g", proved->flops[FLOPS_PUBLISHED]), proved->flops[FLOPS_FULL],

@@ -31,6 +31,7 @@ FILES = {
     "equals.ini": "[model]\nlayers 4\n",
     "three.ini": "[model]\npreset = llama3.1-8b\nkv_heads = 3\n",
     "empty.json": "{}\n",
+    "large.ini": "[model]\npreset = llama3.1-8b\n[hardware]\nprofile = h100-sxm\n",
 }
 
 
@@ -49,6 +50,13 @@ def answer(words, folder):
     return result.returncode, (result.stdout + result.stderr).decode(errors="replace"), len(errors)
 
 
+def code_of_json(words, folder):
+    """Returns the exit code of a check or predict with --json; None for other commands, which have other files to write
+    or no --json."""
+    is_read = re.match("(check|predict) ", words) and not re.search("--(json|all|values|trace)| -o", words)
+    return answer(words.replace(" ", " --json ", 1), folder)[0] if is_read else None
+
+
 class Inputs(unittest.TestCase):
     def test_inputs(self):
         with tempfile.TemporaryDirectory() as name:
@@ -65,6 +73,7 @@ class Inputs(unittest.TestCase):
                 problems += [f"{errors} errors"] if code in (2, 3, 4) and errors > 2 else []
                 problems += [f"no {t!r}" for t in texts if not t.startswith("!") and " ".join(t.split()) not in flat]
                 problems += [f"has {t[1:]!r}" for t in texts if t.startswith("!") and t[1:] in text]
+                problems += ["another exit code with --json"] if code_of_json(words, folder) not in (None, code) else []
                 # Errors must be whole lines without control characters.
                 problems += ["is garbled"] if re.search(r"\?  |[\0-\x08\x0b-\x1f]", text) else []
                 if problems:
