@@ -227,26 +227,31 @@ static bool copy_own(const struct part_place *place, const struct plan_unit *uni
     return has;
 }
 
-// Gathers values on all ranks by a sum over the ranks that have any: for each element at most one rank has a value
-// other than zero. These ranks broadcast one after the other, so a rank needs memory for only one message.
+// Gathers values on all ranks. An element that a rank does not have is +0.0, so all its bits are zero, and at most one
+// rank has an element: the OR of the bits over the ranks is its exact value. A sum would turn -0.0 into +0.0. The ranks
+// broadcast one after the other, so a rank needs memory for only one message.
 static void gather_values(struct comm *comm, bool has_own, float *values, int64_t count)
 {
-    size_t bytes = (size_t)count * sizeof(*values);
-    float *sum = memory_allocate(bytes), *received = memory_allocate(bytes);
-    bool  *has = comm_gather(comm, &has_own, sizeof(has_own));
+    size_t    bytes   = (size_t)count * sizeof(*values);
+    uint32_t *all     = memory_allocate(bytes);
+    uint32_t *message = memory_allocate(bytes);
+    bool     *has     = comm_gather(comm, &has_own, sizeof(has_own));
     for (int rank = 0; rank < comm->topology.ranks; rank++) {
-        float *message = rank == comm->topology.rank ? values : received;
-        if (has[rank]) {
-            comm->ops->share(comm, message, (int64_t)bytes, rank);
+        if (!has[rank]) {
+            continue;
         }
-        for (int64_t i = 0; i < count && has[rank]; i++) {
-            sum[i] += message[i];
+        if (rank == comm->topology.rank) {
+            memcpy(message, values, bytes);
+        }
+        comm->ops->share(comm, message, (int64_t)bytes, rank);
+        for (int64_t i = 0; i < count; i++) {
+            all[i] |= message[i];
         }
     }
-    memcpy(values, sum, bytes);
+    memcpy(values, all, bytes);
     free(has);
-    free(sum);
-    free(received);
+    free(all);
+    free(message);
 }
 
 // Broadcasts from rank 0 whether it will write another tensor, and returns it on all ranks. Without this, if rank 0

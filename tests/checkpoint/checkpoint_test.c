@@ -251,6 +251,7 @@ static void write_slices(struct writer writers[4], struct plan_unit units[4], fl
         for (int i = 0; i < 16; i++) {
             values[rank][i] = (float)(slice * 16 + i);
         }
+        values[rank][10] = -0.0f;    // its sign must be kept
         writers[rank]            = (struct writer){.plan = small_plan, .step = {{values[rank]}, {64}}, .hub = hub};
         writers[rank].plan.rank  = rank;
         writers[rank].plan.units = &units[rank];
@@ -270,7 +271,7 @@ Test(checkpoint, gathers_slices_from_the_ranks_that_keep_them_once)
     float            values[4][16], expected[32];
     small_tensors[0].elements = 16;
     for (int i = 0; i < 32; i++) {
-        expected[i] = (float)i;
+        expected[i] = i % 16 == 10 ? -0.0f : (float)i;
     }
 
     write_slices(writers, units, values);
