@@ -42,7 +42,7 @@ const struct option software_options[] = {
     BOOLEAN_OPTION (software_config, pat, "yes", "PAT trees are allowed for gathers in groups with one rank per node (NCCL 2.23 and newer)"),
     QUANTITY_OPTION(software_config, reduction_parts, "1", 1, 64, "collectives per layer that reduce gradients"),
     INTEGER_OPTION (software_config, bucket_elements, "0", 0, 1000000000000, "elements of a bucket: gradients that dp reduces, and weights that it gathers, in one collective; 0: one collective per parameter group"),
-    QUANTITY_OPTION(software_config, fp8_reduction_stall, "0", 0, 10, "compute = fp8: share of the latency of gradient reductions for which compute stalls"),
+    QUANTITY_OPTION(software_config, fp8_reduction_stall, "0", 0, 10, "compute = fp8 or fp4: share of the latency of gradient reductions for which compute stalls"),
     BOOLEAN_OPTION (software_config, expert_nodes, "no", "a token crosses the network once per target node, and the links once per target rank, as in DeepEP; no: once per expert"),
     BOOLEAN_OPTION (software_config, expert_serial, "no", "one all-to-all per layer, and compute waits for it; no: an expert computes while tokens of others are sent"),
     BOOLEAN_OPTION (software_config, expert_groups, "no", "experts of a rank are launched together, as Transformer Engine does: activations as one kernel, GEMMs over several streams; with FP8, casts still run per expert"),

@@ -42,7 +42,7 @@ Test(cost_communication, computes_the_cost_of_communications_as_the_program_make
     const double moved = 2.0 * ELEMENTS * 7 / 8 / 1e11, latency = 15e-6 + 7 * 3.4e-6;
     set_up(OP_REDUCE_SCATTER, STREAM_GRADIENT_REDUCE, 8, 1);
 
-    // The reduction is split into seven parts with one latency each. They stall only FP8 GEMMs.
+    // The reduction is split into seven parts with one latency each. They stall only GEMMs in FP8 or FP4.
     given.software.reduction_parts.value     = 7;
     given.software.fp8_reduction_stall.value = 0.5;
     expect_duration(moved + 7 * latency);
