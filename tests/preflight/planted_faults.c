@@ -20,7 +20,7 @@
 #include "gswbench/random.h"
 #include "preflight/internal.h"
 
-enum { LOCAL = 8, REPEATS = 40, CLEAN_HOSTS = 10000, MACHINES = 3, CHECK_REPEATS = 4, CHECK_MACHINES = 2 };
+enum { LOCAL = 8, REPEATS = 40, CLEAN_MACHINES = 313, MACHINES = 3, CHECK_REPEATS = 4, CHECK_MACHINES = 2 };
 static const int nodes_of[MACHINES] = {8, 32, 128};
 
 enum fault { SLOW_GPU, SLOW_MEMORY, SLOW_LINK, SLOW_NIC, SLOW_HOST, SLOW_NODE_LINK, SLOW_NODE_GROUP, NOTHING };
@@ -217,7 +217,7 @@ static void print_share(int64_t part, int64_t whole)
 struct trial {
     double   spread, link_spread;    // percent
     int      repeats, machines;
-    int64_t  clean_hosts;
+    int      clean_machines;
     uint64_t number;
     bool     writes;
 };
@@ -264,14 +264,14 @@ static struct score play_rows(struct trial *trial)
     return all;
 }
 
-static int64_t play_healthy(struct trial *trial)
+static struct score play_healthy(struct trial *trial)
 {
     struct score clean = {0};
-    for (int64_t hosts = 0; hosts < trial->clean_hosts; hosts += nodes_of[1]) {
+    for (int i = 0; i < trial->clean_machines; i++) {
         struct machine_of machine = new_machine(trial, NULL, nodes_of[1]);
         play(&machine, trial->writes ? NULL : &clean, trial->number++);
     }
-    return clean.false_hosts;
+    return clean;
 }
 
 int main(int argc, char *argv[])
@@ -280,16 +280,16 @@ int main(int argc, char *argv[])
     bool         writes = argc > 1 && strcmp(argv[1], "--write") == 0;
     const char **spread = (const char **)argv + (checks || writes ? 2 : 1);
     int          given  = (int)((const char **)argv + argc - spread);
-    struct trial trial  = {.spread      = given > 0 ? atof(spread[0]) : 0.5,
-                           .link_spread = given > 1 ? atof(spread[1]) : 4.0,
-                           .repeats     = checks   ? CHECK_REPEATS
-                                          : writes ? 2 * REPEATS
-                                                   : REPEATS,
-                           .machines    = checks   ? CHECK_MACHINES
-                                          : writes ? 1
-                                                   : MACHINES,
-                           .clean_hosts = checks ? CLEAN_HOSTS / 10 : CLEAN_HOSTS,
-                           .writes      = writes};
+    struct trial trial  = {.spread         = given > 0 ? atof(spread[0]) : 0.5,
+                           .link_spread    = given > 1 ? atof(spread[1]) : 4.0,
+                           .repeats        = checks   ? CHECK_REPEATS
+                                             : writes ? 2 * REPEATS
+                                                      : REPEATS,
+                           .machines       = checks   ? CHECK_MACHINES
+                                             : writes ? 1
+                                                      : MACHINES,
+                           .clean_machines = checks ? CLEAN_MACHINES / 10 + 1 : CLEAN_MACHINES,
+                           .writes         = writes};
     if (writes) {
         play_rows(&trial);
         play_healthy(&trial);
@@ -301,9 +301,9 @@ int main(int argc, char *argv[])
            trial.spread, trial.link_spread);
     struct score all = play_rows(&trial);
     print_score("**5 % and more**", &all);
-    int64_t drained = play_healthy(&trial);
-    printf("\n%" PRId64 " healthy hosts in machines of %d: %" PRId64 " drained.\n", trial.clean_hosts, nodes_of[1],
-           drained);
-    bool is_good = all.right == all.planted && all.false_hosts + drained == 0;
+    struct score clean = play_healthy(&trial);
+    printf("\n%" PRId64 " healthy hosts in machines of %d: %" PRId64 " drained.\n", clean.planted * nodes_of[1],
+           nodes_of[1], clean.false_hosts);
+    bool is_good = all.right == all.planted && all.false_hosts + clean.false_hosts == 0;
     return checks && !is_good;
 }
