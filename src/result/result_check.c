@@ -32,11 +32,13 @@ __attribute__((format(printf, 5, 6))) static void add(struct result *result, enu
 static bool check_values(struct result *result)
 {
     for (int64_t i = 0; i < result->step_count; i++) {
-        const struct result_step *step      = &result->steps[i];
-        bool                      is_finite = isfinite(step->loss) && isfinite(step->gradient_norm);
-        if (!is_finite || step->loss <= 0 || step->gradient_norm <= 0) {
-            add(result, VERDICT_INVALID, is_finite ? "zero" : "not-finite", i,
-                "step %" PRId64 ": loss %g, gradient norm %g", i, step->loss, step->gradient_norm);
+        double      loss = result->steps[i].loss, norm = result->steps[i].gradient_norm;
+        const char *id = !isfinite(loss) || !isfinite(norm) ? "not-finite"
+                         : loss < 0 || norm < 0             ? "negative"
+                         : loss == 0 || norm == 0           ? "zero"
+                                                            : NULL;
+        if (id != NULL) {
+            add(result, VERDICT_INVALID, id, i, "step %" PRId64 ": loss %g, gradient norm %g", i, loss, norm);
             return false;
         }
     }

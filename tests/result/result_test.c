@@ -103,6 +103,8 @@ enum change {
     LOSS_NAN,
     NORM_INFINITE,
     LOSS_ZERO,
+    LOSS_NEGATIVE,
+    NORM_NEGATIVE,
     NORM_CONSTANT,
     LOSS_CONSTANT,
     LOSS_AT_START,
@@ -126,6 +128,8 @@ static void apply(enum change change, double value)
         result.steps[i].seconds = change == ALL_SECONDS ? value : result.steps[i].seconds;
     }
     result.steps[7].loss = change == LOSS_NAN ? NAN : change == LOSS_ZERO ? 0 : result.steps[7].loss;
+    result.steps[7].loss *= change == LOSS_NEGATIVE ? -1 : 1;
+    result.steps[7].gradient_norm *= change == NORM_NEGATIVE ? -1 : 1;
     result.steps[0].loss += change == LOSS_AT_START ? 1.4 : 0;
     result.steps[8].loss += change == LOSS_JUMPS ? 5.5 : 0;
     result.steps[8].gradient_norm *= change == NORM_JUMPS ? 1e4 : 1;
@@ -157,6 +161,8 @@ Test(result, judges_a_run)
         {LOSS_NAN, 0, "not-finite"},
         {NORM_INFINITE, 0, "not-finite"},
         {LOSS_ZERO, 0, "zero"},
+        {LOSS_NEGATIVE, 0, "negative"},
+        {NORM_NEGATIVE, 0, "negative"},
         {NORM_CONSTANT, 0, "constant"},
         {LOSS_CONSTANT, 0, "constant"},
         {LOSS_AT_START, 0, "loss-at-start"},
