@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writes safetensors files piece by piece, and reads and validates them.
+// Writes safetensors files piece by piece, and reads and validates their headers.
 #pragma once
 
 #include <stdbool.h>
@@ -43,9 +43,8 @@ status safetensors_finish(struct safetensors_writer *writer);
 // Removes the unfinished file. May be called after any error.
 void safetensors_abandon(struct safetensors_writer *writer);
 
-// Reads a file. safetensors_open validates its header: sizes, offsets, overlaps, names and checksum. safetensors_read
-// verifies the checksum of a tensor, if there is one, and rejects NaN and infinities. Errors are EXIT_CHECKPOINT, and
-// name file and tensor.
+// Reads the header of a file. safetensors_open validates it: sizes, offsets, overlaps, names and checksum. Errors are
+// EXIT_CHECKPOINT, and name file and tensor.
 struct safetensors_reader {
     FILE              *file;
     char               path[OUTPUT_PATH_BYTES + OUTPUT_NAME_BYTES];
@@ -55,5 +54,4 @@ struct safetensors_reader {
     uint64_t           header_checksum;    // 0: the file has none
 };
 status safetensors_open(struct safetensors_reader *reader, const char *path);
-status safetensors_read(struct safetensors_reader *reader, const char *name, void *data, int64_t bytes);
 void   safetensors_close(struct safetensors_reader *reader);

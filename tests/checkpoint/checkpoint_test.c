@@ -13,11 +13,11 @@
 
 #include "checkpoint/internal.h"
 #include "folder.h"
-#include "gswbench/safetensors.h"
 #include "gswbench/step.h"
 #include "layouts.h"
 #include "line.h"
 #include "meshes.h"
+#include "safetensors_read.h"
 #include "success.h"
 
 static const char *weights_folder;    // in the folder of the test
@@ -251,7 +251,7 @@ static void write_slices(struct writer writers[4], struct plan_unit units[4], fl
         for (int i = 0; i < 16; i++) {
             values[rank][i] = (float)(slice * 16 + i);
         }
-        values[rank][10] = -0.0f;    // its sign must be kept
+        values[rank][10]         = -0.0f;    // its sign must be kept
         writers[rank]            = (struct writer){.plan = small_plan, .step = {{values[rank]}, {64}}, .hub = hub};
         writers[rank].plan.rank  = rank;
         writers[rank].plan.units = &units[rank];

@@ -13,6 +13,7 @@
 
 #include "folder.h"
 #include "line.h"
+#include "safetensors_read.h"
 #include "success.h"
 
 static const char path[] = "model.safetensors";

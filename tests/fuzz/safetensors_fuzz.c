@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "fuzz_file.h"
-#include "gswbench/safetensors.h"
+#include "safetensors_read.h"
 
 static void read_all(const char *path, size_t bytes)
 {

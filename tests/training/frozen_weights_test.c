@@ -9,10 +9,10 @@
 #include "drawn_layout.h"
 #include "folder.h"
 #include "gswbench/checkpoint.h"
-#include "gswbench/safetensors.h"
 #include "gswbench/verify.h"
 #include "layouts.h"
 #include "line.h"
+#include "safetensors_read.h"
 #include "success.h"
 #include "same_training.h"
 

@@ -11,10 +11,10 @@
 #include "gswbench/arena.h"
 #include "gswbench/job.h"
 #include "gswbench/plan_build.h"
-#include "gswbench/safetensors.h"
 #include "drawn_layout.h"
 #include "layouts.h"
 #include "line.h"
+#include "safetensors_read.h"
 #include "success.h"
 
 struct training training_of(const char *model, const char *layout, int64_t sequences, int steps)
