@@ -17,7 +17,7 @@ enum kernel_part {
     KERNEL_CAST,      // casts and transposed copies
     KERNEL_OPTIMIZER,
     KERNEL_OTHER,         // kernels with an unknown name
-    KERNEL_EXCHANGE,      // dispatch and combine of tokens. This and the following parts are communication
+    KERNEL_ALL_TO_ALL,    // dispatch and combine of tokens. This and the following parts are communication
     KERNEL_COLLECTIVE,    // other communication
     KERNEL_PARTS
 };

@@ -250,7 +250,7 @@ const char *const kernel_part_names[] = {
     [KERNEL_CAST]       = "cast",
     [KERNEL_OPTIMIZER]  = "optimizer",
     [KERNEL_OTHER]      = "other",
-    [KERNEL_EXCHANGE]   = "exchange",
+    [KERNEL_ALL_TO_ALL] = "all-to-all",
     [KERNEL_COLLECTIVE] = "collective",
     [KERNEL_PARTS]      = NULL,
 };
@@ -264,7 +264,7 @@ static const struct {
     const char *const patterns[PATTERNS_MAX];    // ends with NULL
 } patterns[] = {
     // This row matches DeepEP, HybridEP, and all-to-alls of NCCL.
-    {KERNEL_EXCHANGE, {"::ep::", "deep_ep", "hybrid_ep", "alltoall", "all_to_all"}},
+    {KERNEL_ALL_TO_ALL, {"::ep::", "deep_ep", "hybrid_ep", "alltoall", "all_to_all"}},
     {KERNEL_COLLECTIVE, {"nccl", "rccl", "nvshmem", "allreduce", "all_reduce", "reduce_scatter", "all_gather"}},
     {KERNEL_ATTENTION, {"flash", "fmha", "sdpa", "attention", "attn"}},
     {KERNEL_OPTIMIZER, {"adam", "multi_tensor", "multitensor", "foreach"}},
@@ -310,7 +310,7 @@ enum kernel_part kernel_part_of_op(const struct plan *plan, const struct op *op)
     }
     enum waterfall_part part = waterfall_part_of(plan, &once);
     if (op_is_communication((enum op_kind)op->kind)) {
-        return op->stream == STREAM_EXPERT ? KERNEL_EXCHANGE : KERNEL_COLLECTIVE;
+        return op->stream == STREAM_EXPERT ? KERNEL_ALL_TO_ALL : KERNEL_COLLECTIVE;
     }
     return part == WATERFALL_UNEXPLAINED ? KERNEL_OTHER : parts[part];
 }
@@ -343,9 +343,9 @@ static void share(struct kernel_sums *sums, const int64_t running[KERNEL_PARTS],
 {
     int64_t compute = 0, communication = 0;
     for (int part = 0; part < KERNEL_PARTS; part++) {
-        *(part < KERNEL_EXCHANGE ? &compute : &communication) += running[part];
+        *(part < KERNEL_ALL_TO_ALL ? &compute : &communication) += running[part];
     }
-    int     first = compute > 0 ? 0 : KERNEL_EXCHANGE, end = compute > 0 ? KERNEL_EXCHANGE : KERNEL_PARTS;
+    int     first = compute > 0 ? 0 : KERNEL_ALL_TO_ALL, end = compute > 0 ? KERNEL_ALL_TO_ALL : KERNEL_PARTS;
     int64_t all = compute > 0 ? compute : communication;
     for (int part = first; part < end && all > 0; part++) {
         sums->shown[part] += seconds * (double)running[part] / (double)all;

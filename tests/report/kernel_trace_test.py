@@ -17,7 +17,7 @@ KERNELS = (("sm90_xmma_gemm_bf16bf16_bf16f32_f32_nn_n_tilesize128x128x64_cublas"
            ("void cuda::per_token_cast_to_fp8_with_channels<__nv_bfloat16, 128>", 180, 200, 7),
            ("ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)", 190, 260, 31),
            ("void cutlass::device_kernel<GemmKernel>", 300, 310, 7), ("rotary_kernel", 300, 310, 8))
-SUMS = {"gemm": (2, 110, 105), "attention": (1, 60, 60), "cast": (1, 20, 20), "memory": (1, 10, 5), "exchange": (1, 90, 20),
+SUMS = {"gemm": (2, 110, 105), "attention": (1, 60, 60), "cast": (1, 20, 20), "memory": (1, 10, 5), "all-to-all": (1, 90, 20),
         "collective": (1, 70, 60), "optimizer": (0, 0, 0), "other": (0, 0, 0)}
 NAMES = {
     "nvjet_sm100_qqtst_128x256_64x6_2x1_2cta_h_bz_TNT": "gemm", "Cijk_Alik_Bljk_SB_MT64x16x32_MI16x16x1": "gemm",
@@ -28,7 +28,7 @@ NAMES = {
     "cudnn_generated_fort_native_sdpa_sm100_flash_fprop_f16": "attention",
     "void pytorch_flash::flash_bwd_kernel<Flash_bwd_kernel_traits>": "attention",
     "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)": "collective",
-    "void deep_ep::internode::combine<__nv_bfloat16>": "exchange", "moe_all_to_all_kernel": "exchange",
+    "void deep_ep::internode::combine<__nv_bfloat16>": "all-to-all", "moe_all_to_all_kernel": "all-to-all",
     "void multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float> >": "optimizer",
     "void layer_norm::ln_fwd_kernel<layer_norm::Kernel_traits<__nv_bfloat16> >": "memory",
     "void cuda::swiglu_forward_with_weight_and_per_token_cast_to_fp8_impl<__nv_bfloat16>": "memory",
@@ -107,7 +107,7 @@ class Traces(unittest.TestCase):
 
     def test_text_has_the_same_numbers(self):
         text = self.report(profile(KERNELS)).stdout
-        for line in (r"gemm +0\.110 +0\.105", r"exchange +0\.090 +0\.020", r"idle +- +0\.040", r"together +- +0\.310"):
+        for line in (r"gemm +0\.110 +0\.105", r"all-to-all +0\.090 +0\.020", r"idle +- +0\.040", r"together +- +0\.310"):
             self.assertRegex(text, rf"(?m)^{line}$")
         self.assertNotIn("optimizer", text)
         self.assertIn("durations only", self.report(graph(KERNELS)).stdout)
@@ -126,7 +126,7 @@ class Traces(unittest.TestCase):
                                                  "contention"))
         self.assertAlmostEqual(computed / waterfall, 1, 2)
         self.assertLessEqual(found["predicted_span_s"], predicted["step_s"] * 1.000001)
-        self.assertGreater(line["exchange"], 0)
+        self.assertGreater(line["all-to-all"], 0)
         again = self.read(None, *words, str(ranks), "--set", "train.recompute=full")
         gemm = [next(part for part in one["parts"] if part["part"] == "gemm")["predicted_kernel_s"] for one in (found, again)]
         self.assertTrue(1.2 < gemm[1] / gemm[0] < 1.34, "a repeated forward pass is a third of the GEMMs of layers")
