@@ -3,7 +3,6 @@
 // names and values. The derive functions then set options that depend on several values.
 #include <assert.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,12 +45,11 @@ int64_t reader_number(struct reader *reader, const char *name, int64_t absent)
                                                                                                              : absent;
 }
 
-void reader_drop(struct reader *reader, const char *const *names)
+void reader_drop(struct reader *reader, const char *names)
 {
-    for (; *names != NULL; names++) {
-        struct import_value *found = reader_find(reader, *names);
-        if (found != NULL) {
-            found->value = NULL;
+    for (int i = 0; i < reader->values.count; i++) {
+        if (text_has_word(names, reader->values.list[i].name)) {
+            reader->values.list[i].value = NULL;
         }
     }
 }
@@ -84,6 +82,15 @@ void reader_set(struct reader *reader, const char *option, const char *value)
     assert(at < TEXT_LIST_MAX);    // the table of names has fewer options than that
     list->count     = at == list->count ? at + 1 : list->count;
     list->items[at] = arena_format(reader->values.arena, "--from %s=%s", option, value);
+}
+
+void reader_set_all(struct reader *reader, const char *settings)
+{
+    for (const char *at = settings; *at != '\0'; at += strcspn(at, " "), at += strspn(at, " ")) {
+        int option = (int)strcspn(at, "="), length = (int)strcspn(at, " ");
+        reader_set(reader, arena_format(reader->values.arena, "%.*s", option, at),
+                   arena_format(reader->values.arena, "%.*s", length - option - 1, at + option + 1));
+    }
 }
 
 void reader_set_number(struct reader *reader, const char *option, int64_t value)
@@ -302,35 +309,26 @@ static status set_class(struct reader *reader)
     // Qwen2 has biases on q, k and v, but not on the output projection. attention_bias adds one there: 0.002 % of the
     // parameters of the 14B model. Other programs could not read such an export, so its family is gswbench.
     static const struct {
-        const char *type, *family, *qk_norm, *attention_bias;
-    } classes[]      = {{"llama", "llama", "no", NULL},
-                        {"mistral", "llama", "no", NULL},
-                        {"mixtral", "mixtral", "no", NULL},
-                        {"qwen2", "gswbench", "no", "yes"},
-                        {"qwen3", "qwen3", "yes", NULL},
-                        {"qwen3_moe", "qwen3_moe", "yes", NULL},
-                        {"deepseek_v3", "deepseek_v3", "no", NULL},
-                        {"kimi_k2", "deepseek_v3", "no", NULL},
-                        {"deepseek_v2", "gswbench", "no", NULL},
-                        {"gpt_oss", "gswbench", "no", "yes"},
-                        {"nemotron_h", "gswbench", "no", NULL}};
+        const char *type, *settings;
+    } classes[]      = {{"llama", "model.family=llama model.qk_norm=no"},
+                        {"mistral", "model.family=llama model.qk_norm=no"},
+                        {"mixtral", "model.family=mixtral model.qk_norm=no"},
+                        {"qwen2", "model.family=gswbench model.qk_norm=no model.attention_bias=yes"},
+                        {"qwen3", "model.family=qwen3 model.qk_norm=yes"},
+                        {"qwen3_moe", "model.family=qwen3_moe model.qk_norm=yes"},
+                        {"deepseek_v3", "model.family=deepseek_v3 model.qk_norm=no"},
+                        {"kimi_k2", "model.family=deepseek_v3 model.qk_norm=no"},
+                        {"deepseek_v2", "model.family=gswbench model.qk_norm=no"},
+                        {"gpt_oss", "model.family=gswbench model.qk_norm=no model.attention_bias=yes "
+                                         "model.attention_sinks=yes model.mlp_bias=yes model.router_offset=yes"},
+                        {"nemotron_h", "model.family=gswbench model.qk_norm=no model.positions=none"}};
     const char *type = reader_value(reader, "model_type");
     for (size_t i = 0; type != NULL && i < sizeof(classes) / sizeof(classes[0]); i++) {
         if (strcmp(classes[i].type, type) == 0) {
-            reader_set(reader, "model.family", classes[i].family);
-            reader_set(reader, "model.qk_norm", classes[i].qk_norm);
-            if (classes[i].attention_bias != NULL) {
-                reader_set(reader, "model.attention_bias", classes[i].attention_bias);
-            }
+            reader_set_all(reader, classes[i].settings);
             if (strcmp(type, "nemotron_h") == 0) {
-                reader_set(reader, "model.positions", "none");
                 reader_set(reader, "model.router_score",
                            reader_value(reader, "n_routed_experts") != NULL ? "sigmoid" : "softmax");
-            }
-            if (strcmp(type, "gpt_oss") == 0) {
-                reader_set(reader, "model.attention_sinks", "yes");
-                reader_set(reader, "model.mlp_bias", "yes");
-                reader_set(reader, "model.router_offset", "yes");
             }
             return OK;
         }

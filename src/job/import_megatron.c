@@ -130,9 +130,7 @@ static void derive_sharding(struct reader *reader)
         strategy = reader_value(reader, "data_parallel_sharding_strategy");
     }
     if (strcmp(strategy, "optim_grads_params") == 0) {
-        reader_set(reader, "parallel.dp", "1");
-        reader_set(reader, "parallel.fsdp", "auto");
-        reader_set(reader, "parallel.zero", "0");
+        reader_set_all(reader, "parallel.dp=1 parallel.fsdp=auto parallel.zero=0");
         reader_set(reader, "parallel.shard_over_cp",
                    reader_number(reader, "context_parallel_size", 1) > 1 ? "yes" : "no");
     } else if (is_fsdp) {
@@ -206,47 +204,33 @@ status import_derive_megatron(struct reader *reader)
     return OK;
 }
 
-// Sets Megatron's defaults of parts that a flag enables. Drops sizes of parts without their flag, as Megatron does.
-static void enable_parts(struct reader *reader)
-{
-    static const char *const groups[] = {"num_query_groups", NULL}, *const rate[] = {"moe_router_bias_update_rate",
-                                                                                     NULL};
-    static const char *const latent[] = {"q_lora_rank",         "kv_lora_rank", "qk_head_dim",
-                                         "qk_pos_emb_head_dim", "v_head_dim",   NULL};
-    static const char *const own[]    = {"kv_channels", "qk_layernorm", NULL};    // latent attention always has norms
-    if (reader_value(reader, "group_query_attention") != NULL) {
-        reader_set(reader, "model.kv_heads", "1");
-    } else {
-        reader_drop(reader, groups);    // as in Megatron, which then has a key and value head for each query head
-    }
-    if (reader_value(reader, "multi_latent_attention") != NULL) {
-        reader_set(reader, "model.kv_rank", "32");
-        reader_set(reader, "model.head_dim", "128");
-        reader_set(reader, "model.rope_dim", "64");
-        reader_set(reader, "model.value_dim", "128");
-        reader_drop(reader, own);
-    } else {
-        reader_drop(reader, latent);
-    }
-    if (reader_value(reader, "moe_router_enable_expert_bias") != NULL) {
-        reader_set(reader, "model.router_bias_rate", "0.001");
-    } else {
-        reader_drop(reader, rate);
-    }
-}
+// Megatron's defaults of parts that an argument enables (or disables, if is_given is false), and values that Megatron
+// then ignores.
+static const struct {
+    const char *argument;
+    bool        is_given;
+    const char *settings, *dropped;
+} parts[] = {
+    {"num_experts", true, "model.top_k=2", ""},
+    {"fp8_format", true, "precision.recipe=delayed precision.fp8_history=1", ""},
+    {"disable_bias_linear", false, "model.attention_bias=yes model.mlp_bias=yes", ""},
+    {"group_query_attention", true, "model.kv_heads=1", ""},
+    {"group_query_attention", false, "", "num_query_groups"},    // each query head has its own key and value head
+    // Latent attention always has norms.
+    {"multi_latent_attention", true, "model.kv_rank=32 model.head_dim=128 model.rope_dim=64 model.value_dim=128",
+     "kv_channels qk_layernorm"},
+    {"multi_latent_attention", false, "", "q_lora_rank kv_lora_rank qk_head_dim qk_pos_emb_head_dim v_head_dim"},
+    {"moe_router_enable_expert_bias", true, "model.router_bias_rate=0.001", ""},
+    {"moe_router_enable_expert_bias", false, "", "moe_router_bias_update_rate"},
+};
 
 // Sets options whose default in Megatron differs from gswbench's default.
 void import_set_megatron_defaults(struct reader *reader)
 {
-    static const char *const defaults[][2] = {{"model.activation", "gelu"},         {"model.norm", "layernorm"},
-                                              {"model.positions", "learned"},       {"model.tied", "yes"},
-                                              {"model.vocab_multiple", "128"},      {"parallel.context", "ring"},
-                                              {"parallel.sequence_parallel", "no"}, {"parallel.dp", "auto"},
-                                              {"precision.compute", "fp32"}};
-    double                   hidden        = (double)reader_number(reader, "hidden_size", 0);
-    for (size_t i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++) {
-        reader_set(reader, defaults[i][0], defaults[i][1]);
-    }
+    double hidden = (double)reader_number(reader, "hidden_size", 0);
+    reader_set_all(reader, "model.activation=gelu model.norm=layernorm model.positions=learned model.tied=yes "
+                           "model.vocab_multiple=128 parallel.context=ring parallel.sequence_parallel=no "
+                           "parallel.dp=auto precision.compute=fp32");
     if (reader_value(reader, "hybrid_layer_pattern") != NULL ||
         reader_value(reader, "hybrid_override_pattern") != NULL) {
         double width = (double)reader_number(reader, "mamba_head_dim", 64);
@@ -262,16 +246,10 @@ void import_set_megatron_defaults(struct reader *reader)
     }
     double ffn = reader_value(reader, "swiglu") != NULL ? 64 * floor(8 * hidden / 3 / 64) : 4 * hidden;
     reader_set(reader, "model.ffn", arena_format(reader->values.arena, "%.0f", ffn));
-    if (reader_value(reader, "num_experts") != NULL) {
-        reader_set(reader, "model.top_k", "2");
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+        if ((reader_value(reader, parts[i].argument) != NULL) == parts[i].is_given) {
+            reader_set_all(reader, parts[i].settings);
+            reader_drop(reader, parts[i].dropped);
+        }
     }
-    if (reader_value(reader, "fp8_format") != NULL) {
-        reader_set(reader, "precision.recipe", "delayed");
-        reader_set(reader, "precision.fp8_history", "1");
-    }
-    if (reader_value(reader, "disable_bias_linear") == NULL) {
-        reader_set(reader, "model.attention_bias", "yes");
-        reader_set(reader, "model.mlp_bias", "yes");
-    }
-    enable_parts(reader);
 }

@@ -21,8 +21,7 @@ static status derive_converters(struct reader *reader)
         }
     }
     if (converters != NULL && (text_has_word(converters, "mx") || text_has_word(converters, "quantize.linear.mx"))) {
-        reader_set(reader, "precision.compute", "fp8");
-        reader_set(reader, "precision.recipe", "mxfp8");
+        reader_set_all(reader, "precision.compute=fp8 precision.recipe=mxfp8");
     }
     for (int i = 0; i < 3; i++) {
         has_float8 = has_float8 || (converters != NULL && text_has_word(converters, sections[i]));
@@ -91,7 +90,6 @@ status import_set_torchtitan_defaults(struct reader *reader)
                     reader->values.path, name, flavor);
     }
     reader_set(reader, "model.preset", preset);
-    reader_set(reader, "parallel.fsdp", "auto");
-    reader_set(reader, "train.micro_batch", "8");
+    reader_set_all(reader, "parallel.fsdp=auto train.micro_batch=8");
     return OK;
 }

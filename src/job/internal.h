@@ -62,14 +62,15 @@ const char          *reader_value(struct reader *reader, const char *name);
 bool                 reader_has(struct reader *reader, const char *name, const char *value);
 int64_t              reader_number(struct reader *reader, const char *name, int64_t absent);
 
-// Removes values that have no effect in the other program.
-void reader_drop(struct reader *reader, const char *const *names);
+// Removes values that have no effect in the other program. names: separated by spaces.
+void reader_drop(struct reader *reader, const char *names);
 
 // Returns the value that the translation has set for an option so far, or NULL.
 const char *reader_setting(const struct reader *reader, const char *option);
 
-// Sets an option.
+// Set an option, or several as in "model.qk_norm=no model.mlp_bias=yes".
 void reader_set(struct reader *reader, const char *option, const char *value);
+void reader_set_all(struct reader *reader, const char *settings);
 void reader_set_number(struct reader *reader, const char *option, int64_t value);
 
 // Sets a pattern in which `windows` layers with window attention precede each layer with full attention (0: all layers

@@ -30,10 +30,9 @@ void job_print_places(struct text_buffer *places, const struct job_selection *se
 
 static status require_config(const struct job_selection *selection)
 {
-    if (selection->name == NULL) {
-        return fail_as(EXIT_USAGE, "--config is missing: gswbench configs lists the installed ones");
-    }
-    return OK;
+    return selection->name != NULL
+               ? OK
+               : fail_as(EXIT_USAGE, "--config is missing: gswbench configs lists the installed ones");
 }
 
 // Adds to each error line the config's path, and the file and line of the options that the error names.
