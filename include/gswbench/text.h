@@ -55,8 +55,10 @@ void text_stream_close(struct text_stream *stream);
 // `at`, further lines with the margin. Several spaces between two words, which align columns, are kept.
 int text_print_wrapped(FILE *file, const char *text, int at, int columns, const char *margin);
 
-// Prints lines, each wrapped at 80 columns. Further lines of a comment begin with "#", too. Changes the text.
-void text_print_lines(FILE *file, char *text);
+// Closes the stream, prints its lines, each wrapped at 80 columns, and frees them. Further lines of a comment begin
+// with
+// "#", too.
+void text_print_lines(FILE *file, struct text_stream *text);
 
 // Prints text to a manual page, with roff control characters escaped.
 void text_print_roff(FILE *file, const char *text, size_t bytes);

@@ -254,15 +254,17 @@ int text_print_wrapped(FILE *file, const char *text, int at, int columns, const 
     return lines;
 }
 
-void text_print_lines(FILE *file, char *text)
+void text_print_lines(FILE *file, struct text_stream *text)
 {
-    for (char *line = text, *end; *line != '\0'; line = end) {
+    text_stream_close(text);
+    for (char *line = text->data, *end; *line != '\0'; line = end) {
         end = line + strcspn(line, "\n");
         if (*end == '\n') {
             *end++ = '\0';
         }
         text_print_wrapped(file, line, 0, 80, *line == '#' ? "#   " : "    ");
     }
+    free(text->data);
 }
 
 void text_print_roff(FILE *file, const char *text, size_t bytes)

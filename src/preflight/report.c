@@ -146,9 +146,7 @@ void preflight_write_text(const struct preflight_report *report, FILE *file)
     struct text_stream text;
     text_stream_open(&text);
     write_lines(report, text.file);
-    text_stream_close(&text);
-    text_print_lines(file, text.data);
-    free(text.data);
+    text_print_lines(file, &text);
     fprintf(file, "drain:%s", report->drain_count == 0 ? " none" : "");    // never wrapped, because scripts read it
     for (int64_t i = 0; i < report->drain_count; i++) {
         fprintf(file, "%s%s", i == 0 ? " " : ",", report->drain[i].host);

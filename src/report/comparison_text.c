@@ -413,9 +413,7 @@ void comparison_write_text(const struct comparison *list, int64_t count, FILE *f
         fputs(i > 0 ? "\n" : "", file);
         text_stream_open(&text);
         write_one(&list[i], text.file);
-        text_stream_close(&text);
-        text_print_lines(file, text.data);
-        free(text.data);
+        text_print_lines(file, &text);
     }
     if (count > 1) {
         fprintf(file, "\n%6s  %-4s %12s %12s %8s %9s\n", "ranks", "type", "step, s", "tokens/s/dev", "MFU", "speed-up");

@@ -26,11 +26,6 @@ static void set_ticks(struct range *range)
     range->decimals  = range->tick_step < 1 ? (int)ceil(-log10(range->tick_step) - 1e-9) : 0;
 }
 
-static int64_t count_of(const struct chart *chart)
-{
-    return chart->result->step_count;
-}
-
 static double value_of(const struct chart *chart, int64_t step)
 {
     return *(const double *)((const char *)&chart->result->steps[step] + chart->offset);
@@ -40,7 +35,8 @@ static double value_of(const struct chart *chart, int64_t step)
 static struct range range_of(const struct chart *chart)
 {
     struct range range = {.low = INFINITY, .high = -INFINITY};
-    for (int64_t i = isnan(chart->median) ? 0 : chart->result->figures.warmup_steps; i < count_of(chart); i++) {
+    for (int64_t i = isnan(chart->median) ? 0 : chart->result->figures.warmup_steps; i < chart->result->step_count;
+         i++) {
         if (isfinite(value_of(chart, i))) {
             range.low  = fmin(range.low, value_of(chart, i));
             range.high = fmax(range.high, value_of(chart, i));
@@ -60,7 +56,7 @@ static struct range range_of(const struct chart *chart)
 // Returns the horizontal position of a step in percent of the width.
 static double x_of(const struct chart *chart, double step)
 {
-    return 1 + 98 * step / fmax(1, (double)(count_of(chart) - 1));
+    return 1 + 98 * step / fmax(1, (double)(chart->result->step_count - 1));
 }
 
 static double y_of(const struct range *range, double value)
@@ -69,26 +65,20 @@ static double y_of(const struct range *range, double value)
     return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * share;
 }
 
-// Formats a label that fits in the left margin. Returns `text`.
-static const char *name_tick(char *text, size_t bytes, double tick, int decimals)
-{
-    if (snprintf(text, bytes, "%.*f", decimals, tick) > TICK_LENGTH) {
-        snprintf(text, bytes, "%.1e", tick);
-    }
-    return text;
-}
-
 static void write_axes(const struct chart *chart, const struct range *range, FILE *file)
 {
     char text[32];
     for (double tick = range->tick; tick <= range->high && range->decimals <= 12; tick += range->tick_step) {
-        html_write_gridline(y_of(range, tick), name_tick(text, sizeof(text), tick, range->decimals), file);
+        if (snprintf(text, sizeof(text), "%.*f", range->decimals, tick) > TICK_LENGTH) {
+            snprintf(text, sizeof(text), "%.1e", tick);
+        }
+        html_write_gridline(y_of(range, tick), text, file);
     }
     int64_t stride = 1;
-    for (int i = 0; (count_of(chart) - 1) / stride > LABELS; i++) {
+    for (int i = 0; (chart->result->step_count - 1) / stride > LABELS; i++) {
         stride = stride * (i % 3 == 1 ? 5 : 4) / 2;    // 1, 2, 5, 10, 20, 50, ...
     }
-    for (int64_t step = 0; step < count_of(chart); step += stride) {
+    for (int64_t step = 0; step < chart->result->step_count; step += stride) {
         fprintf(file, "<text%s x=%.2f%% y=%d text-anchor=middle>%" PRId64 "</text>",
                 step / stride % 2 == 1 ? " class=second" : "", x_of(chart, (double)step), HEIGHT - 8, step);
     }
@@ -98,7 +88,7 @@ static void write_background(const struct chart *chart, const struct range *rang
 {
     int64_t warmup = chart->result->figures.warmup_steps;
     if (warmup > 0) {
-        double right = warmup < count_of(chart) ? x_of(chart, (double)warmup - 0.5) : 100;
+        double right = warmup < chart->result->step_count ? x_of(chart, (double)warmup - 0.5) : 100;
         fprintf(file, "<rect class=warm x=0 y=%d width=%.2f%% height=%d><title>warm-up</title></rect>", TOP, right,
                 HEIGHT - TOP - BOTTOM);
     }
@@ -120,7 +110,7 @@ static void write_line(const struct chart *chart, const struct range *range, FIL
 {
     bool pen_is_down = false;
     fprintf(file, "<svg viewBox=\"0 0 100 %d\" preserveAspectRatio=none><path class=series d=\"", HEIGHT);
-    for (int64_t i = 0; i < count_of(chart); i++) {
+    for (int64_t i = 0; i < chart->result->step_count; i++) {
         double value = value_of(chart, i);
         if (isfinite(value)) {
             fprintf(file, "%c%.2f %.1f", pen_is_down ? 'L' : 'M', x_of(chart, (double)i), y_of(range, value));
@@ -132,10 +122,10 @@ static void write_line(const struct chart *chart, const struct range *range, FIL
 
 static void write_dots(const struct chart *chart, const struct range *range, FILE *file)
 {
-    for (int64_t i = 0; i < count_of(chart); i++) {
+    for (int64_t i = 0; i < chart->result->step_count; i++) {
         double value  = value_of(chart, i);
         bool   is_odd = chart->marks_outliers && chart->result->steps[i].is_outlier;
-        if (isfinite(value) && (is_odd || count_of(chart) <= DOTS_MAX)) {
+        if (isfinite(value) && (is_odd || chart->result->step_count <= DOTS_MAX)) {
             fprintf(file,
                     "<circle class=\"dot%s\" cx=%.2f%% cy=%.1f r=%s><title>step %" PRId64 ": %.6g %s</title></circle>",
                     is_odd                                    ? " odd"

@@ -190,11 +190,9 @@ void html_write_communication_times(const struct result *result, FILE *file)
     }
     fprintf(file, "</table></div>");
     html_write_sums(result, file);
-    fprintf(
-        file,
-        "<p class=soft>Sums by axes are of the rank with the longest time; transfers/RANK.csv lists every collective "
-        "of a "
-        "rank. Moving: after the last rank of the group has arrived. Slower than alone: other communication or compute "
-        "slows it. Alone slower than predicted: the network is slow.</p></section>\n");
+    fprintf(file,
+            "<p class=soft>Sums by axes are of the rank with the longest time; transfers/RANK.csv lists every "
+            "collective of a rank. Moving: after the last rank of the group has arrived. Slower than alone: other "
+            "communication or compute slows it. Alone slower than predicted: the network is slow.</p></section>\n");
     free(times);
 }

@@ -3,19 +3,10 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/report.h"
 #include "internal.h"
-
-static void write_head(const struct result *result, FILE *file)
-{
-    html_write_head(result->config_name, file);
-    html_print(file, "%" PRId64 " rank%s &middot; %s &middot; %s<br>%s &middot; run %s", result->mesh.world,
-               result->mesh.world == 1 ? "" : "s", result->precision, result->device, result->started, result->run_id);
-    html_write_badge(result_verdict_names[result->verdict], result_verdict_names[result->verdict], file);
-}
 
 static void write_acceptance(const struct result *result, FILE *file)
 {
@@ -204,13 +195,6 @@ static void write_learning(const struct result *result, FILE *file)
     fprintf(file, "</section></div>\n");
 }
 
-enum { BARS = 3 };
-
-struct bar {
-    const char *name;
-    double      share;    // MFU, as a fraction of 1; NaN: unknown
-};
-
 // Returns the published MFU or, if only a step time was published, the MFU that follows from it.
 static double find_published(const struct result *result)
 {
@@ -226,11 +210,16 @@ static void write_bars(const struct result *result, FILE *file)
     const struct result_figures *figures    = &result->figures;
     enum flop_convention         convention = (enum flop_convention)figures->convention;
     double                       expected   = result->expectation.step_seconds;
-    const struct bar             bars[BARS] = {
-                    {result_is_simulated(result) ? result_source_names[result->trace.source] : "measured",
-                     figures->utilization[convention]},
-                    {"expected", report_expected_parts(result) == NULL ? NAN : result_utilization(result, convention, expected)},
-                    {"published", find_published(result)}};
+    const struct {
+        const char *name;
+        double      share;    // MFU, as a fraction of 1; NaN: unknown
+        int         colour;
+    } bars[] = {{result_is_simulated(result) ? result_source_names[result->trace.source] : "measured",
+                 figures->utilization[convention], BAR_COMPUTE},
+                {"expected",
+                 report_expected_parts(result) == NULL ? NAN : result_utilization(result, convention, expected),
+                 BAR_IDEAL},
+                {"published", find_published(result), BAR_REST}};
     if (isnan(bars[0].share) || (isnan(bars[1].share) && isnan(bars[2].share))) {
         return;
     }
@@ -238,10 +227,10 @@ static void write_bars(const struct result *result, FILE *file)
             "<section class=card><h2>Model FLOPs utilization <span class=soft>of the peak, convention %s</span></h2>"
             "<table class=utilization>\n",
             model_flop_names[convention]);
-    for (int i = 0; i < BARS; i++) {
+    for (int i = 0; i < 3; i++) {
         if (!isnan(bars[i].share)) {
             fprintf(file, "<tr><td>%s</td>", bars[i].name);
-            html_write_bar(i == 0 ? BAR_COMPUTE : i == 1 ? BAR_IDEAL : BAR_REST, 0.0, bars[i].share, file);
+            html_write_bar(bars[i].colour, 0.0, bars[i].share, file);
             fprintf(file, "<td class=n>%.2f %%</td></tr>\n", 100 * bars[i].share);
         }
     }
@@ -250,7 +239,11 @@ static void write_bars(const struct result *result, FILE *file)
 
 void report_write_html(const struct result *result, FILE *file)
 {
-    write_head(result, file);
+    const char *verdict = result_verdict_names[result->verdict];
+    html_write_head(result->config_name, file);
+    html_print(file, "%" PRId64 " rank%s &middot; %s &middot; %s<br>%s &middot; run %s", result->mesh.world,
+               result->mesh.world == 1 ? "" : "s", result->precision, result->device, result->started, result->run_id);
+    html_write_badge(verdict, verdict, file);
     write_acceptance(result, file);
     // Reasons to doubt the figures are printed before the figures, and notes after them.
     bool is_noted = !result->is_proxy && (result->verdict == VERDICT_VALID || result->verdict == VERDICT_PREDICTED);

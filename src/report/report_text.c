@@ -211,9 +211,7 @@ void report_write_header(const struct result *result, FILE *file)
     struct text_stream text;
     text_stream_open(&text);
     write_header(result, text.file);
-    text_stream_close(&text);
-    text_print_lines(file, text.data);
-    free(text.data);
+    text_print_lines(file, &text);
 }
 
 static void write_utilization(const struct result *result, FILE *file)
@@ -353,8 +351,6 @@ const struct result_rank *report_longest_rank(const struct result *result)
     return longest;
 }
 
-// Writes the rank with the largest excess of compute time over the ranks with the same work. Step times do not show it,
-// because ranks wait for each other.
 static void write_longest_compute(const struct result *result, FILE *file)
 {
     const struct result_rank *longest = report_longest_rank(result);
@@ -397,16 +393,9 @@ static void write_expert_load(const struct result *result, FILE *file)
             worst->mean[LOAD_AUXILIARY]);
 }
 
-static void write_waterfall(const struct result *result, FILE *file)
-{
-    const struct result_trace *trace = &result->trace;
-    fprintf(file, "where a step goes: %s s, %s, on rank %" PRId64 "%s\n", report_seconds(trace->step_seconds),
-            report_name_source(trace), trace->rank, report_name_timing(trace));
-    waterfall_print(&trace->waterfall, report_expected_parts(result), file);
-}
-
 void report_write_result(const struct result *result, FILE *file)
 {
+    const struct result_trace *trace = &result->trace;
     report_write_whole_end(result, file);
     write_verification(result, file);
     if (result_is_shown(result)) {
@@ -418,8 +407,10 @@ void report_write_result(const struct result *result, FILE *file)
         if (result->layer_load_count > 0) {
             write_expert_load(result, file);
         }
-        if (result->trace.source != RESULT_UNTRACED) {
-            write_waterfall(result, file);
+        if (trace->source != RESULT_UNTRACED) {
+            fprintf(file, "where a step goes: %s s, %s, on rank %" PRId64 "%s\n", report_seconds(trace->step_seconds),
+                    report_name_source(trace), trace->rank, report_name_timing(trace));
+            waterfall_print(&trace->waterfall, report_expected_parts(result), file);
             report_write_communications(result, file);
         }
     }
