@@ -158,14 +158,6 @@ static void check_foreign_load(struct result *result)
     }
 }
 
-static void check_count(struct result *result)
-{
-    int64_t count = result->figures.step.count;
-    result_note(result, (struct result_reason){.verdict = VERDICT_DEGRADED, .id = "few-steps", .rank = -1, .step = -1},
-                "%" PRId64 " measured step%s: too few to judge their spread; measure %d or more (--steps)", count,
-                count == 1 ? "" : "s", STEPS_MIN);
-}
-
 // Compares the variation of step times with public runs. Only for GPUs, because all public runs used GPUs.
 static void check_spread(struct result *result)
 {
@@ -189,7 +181,10 @@ void quality_check(struct result *result)
         return;
     }
     if (step->count < STEPS_MIN) {
-        check_count(result);
+        result_note(result,
+                    (struct result_reason){.verdict = VERDICT_DEGRADED, .id = "few-steps", .rank = -1, .step = -1},
+                    "%" PRId64 " measured step%s: too few to judge their spread; measure %d or more (--steps)",
+                    step->count, step->count == 1 ? "" : "s", STEPS_MIN);
         return;
     }
     if (result_slowed_by(result) != NULL) {

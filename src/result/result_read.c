@@ -159,11 +159,15 @@ static void raise(struct result *result, enum verdict verdict)
 }
 
 // Runs the checks again, which add their own reasons. The verdict becomes the worst verdict among the new reasons and
-// the reasons in the file.
+// the reasons in the file. Reasons that say that a profiler, run.check or an injected fault slowed the run are kept,
+// because the checks depend on them.
 static void judge(struct result *result, const struct result_reason *reasons, int64_t count)
 {
     for (int64_t i = 0; i < count; i++) {
         raise(result, (enum verdict)reasons[i].verdict);
+        if (result_reason_slows(&reasons[i])) {
+            result_add_reason(result, &reasons[i]);
+        }
     }
     if (result_is_simulated(result)) {
         raise(result, result_is_predicted(result) ? VERDICT_PREDICTED : VERDICT_EMULATED);
@@ -178,16 +182,6 @@ static void judge(struct result *result, const struct result_reason *reasons, in
         raise(result, VERDICT_INVALID);
     }
     result_check(result);
-}
-
-// Keeps the reasons that say that a profiler, run.check or an injected fault slowed the run: the checks depend on them.
-static void keep_slowed(struct result *result, const struct result_reason *reasons, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) {
-        if (result_reason_slows(&reasons[i])) {
-            result_add_reason(result, &reasons[i]);
-        }
-    }
 }
 
 // Repeats all checks on the values in the file, and fails if they give another verdict or exit code than the file has.
@@ -206,7 +200,6 @@ static status judge_again(struct result *result)
     result->reasons      = NULL;
     result->reason_count = 0;
     result->verdict      = VERDICT_VALID;
-    keep_slowed(result, reasons, count);
     judge(result, reasons, count);
     if (result->verdict != verdict) {
         const struct result_reason *why = NULL;
