@@ -7,7 +7,6 @@
 #include "gswbench/number.h"
 #include "gswbench/predict.h"
 #include "gswbench/show.h"
-#include "gswbench/sweep.h"
 #include "gswbench/terminal.h"
 #include "gswbench/verify.h"
 #include "internal.h"
@@ -74,6 +73,10 @@ struct sum {
     struct job_proof proof;
     int              possible;    // rows that this version and the GPU can run, whatever their memory
     status           unfit;       // why the job of a single checked row cannot run; else OK
+    // Of check --all, which reports the errors of every configuration and does not stop at the first error.
+    const struct arguments *options;
+    bool                    has_begun;
+    status                  result;    // status of the last configuration that failed
 };
 
 static void add_proof(struct sum *sum, const struct job_proof *proof)
@@ -135,44 +138,31 @@ static status check_rows(const struct arguments *options, json_t *list, struct s
     return result;
 }
 
-// State of check --all, which reports the errors of every configuration and does not stop at the first error.
-struct tour {
-    const struct arguments *options;
-    struct sum             *sum;
-    bool                    has_begun;
-    status                  result;    // status of the last configuration that failed
-};
-
 static status check_config(void *state, const char *name, const char *path, struct text_buffer *errors)
 {
-    struct tour     *tour = state;
-    struct arguments one  = *tour->options;
-    one.config.name       = path;
-    printf("%s%s\n", tour->has_begun ? "\n" : "", name);
-    tour->has_begun = true;
-    status checked  = check_rows(&one, NULL, tour->sum, errors);
-    tour->result    = failed(&checked) ? checked : tour->result;
+    struct sum      *sum = state;
+    struct arguments one = *sum->options;
+    one.config.name      = path;
+    printf("%s%s\n", sum->has_begun ? "\n" : "", name);
+    sum->has_begun = true;
+    status checked = check_rows(&one, NULL, sum, errors);
+    sum->result    = failed(&checked) ? checked : sum->result;
     return OK;
-}
-
-static status check_all(const struct arguments *options, struct sum *sum, struct text_buffer *errors)
-{
-    struct tour tour = {.options = options, .sum = sum};
-    TRY(cli_visit_configs(check_config, &tour, errors));
-    return tour.result;
 }
 
 status command_check(const struct arguments *options, struct text_buffer *errors)
 {
-    struct sum sum   = {.rows = 0};
+    struct sum sum   = {.options = options};
     int64_t    count = 0;
     if (options->all && (options->json || options->config.name != NULL)) {
         return fail_as(EXIT_USAGE, "--all checks every config: leave --config and --json out");
     }
     TRY(cli_count_rows(&count, &options->config, errors));
-    sum.progress   = progress_begin("rows", count);
-    json_t *list   = options->json ? json_array() : NULL;
-    status  result = options->all ? check_all(options, &sum, errors) : check_rows(options, list, &sum, errors);
+    sum.progress = progress_begin("rows", count);
+    json_t *list = options->json ? json_array() : NULL;
+    status  result =
+        options->all ? cli_visit_configs(check_config, &sum, errors) : check_rows(options, list, &sum, errors);
+    result = failed(&result) ? result : sum.result;
     if (!failed(&result) && list != NULL) {
         show_rows(show_check_fields, options->config.name, list);
     } else if (!failed(&result) && sum.rows > 1) {

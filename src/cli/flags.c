@@ -190,22 +190,21 @@ static status set_config(const struct parser *parser, const char *value, const c
 static status set_flag(const struct parser *parser, const struct flag *flag, const char *value)
 {
     void *field = (char *)parser->arguments + flag->offset;
+    if (strcmp(flag->name, CONFIG) == 0) {
+        return set_config(parser, value, field);
+    }
     switch (flag->type) {
     case FLAG_SWITCH:
         *(bool *)field = true;
         return OK;
     case FLAG_TEXT:
-        if (strcmp(flag->name, CONFIG) == 0) {
-            return set_config(parser, value, field);
-        }
         *(const char **)field = value;
         return OK;
     case FLAG_INTEGER:
         return set_integer(flag, value, field);
     case FLAG_OVERRIDE:
-        return append_text(
-            field, flag,
-            arena_format(parser->arena, "%s %s=%s", flag->name, flag->target, value != NULL ? value : "yes"));
+        value = arena_format(parser->arena, "%s %s=%s", flag->name, flag->target, value != NULL ? value : "yes");
+        break;
     case FLAG_LIST:
     case FLAG_OPERANDS:
     case FLAG_HEADING:

@@ -54,31 +54,30 @@ static status count_row(void *state, const struct job_selection *selection, cons
 
 static bool has_given_network(const struct hardware_config *hardware)
 {
-    const struct quantity *values[] = {&hardware->network_bandwidth, &hardware->network_efficiency,
-                                       &hardware->network_latency};
-    bool                   is_given = false;
-    for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-        is_given = is_given || values[i]->origin == QUANTITY_GIVEN;
-    }
-    return is_given;
+    return hardware->network_bandwidth.origin == QUANTITY_GIVEN ||
+           hardware->network_efficiency.origin == QUANTITY_GIVEN || hardware->network_latency.origin == QUANTITY_GIVEN;
 }
 
-static void write_gaps(const struct evidence *evidence, const struct job *job, struct text_buffer *warnings)
+// Adds a warning for each property of the job that no published row has, such as its framework, its GPU or its number
+// of ranks.
+static status warn_unchecked(const struct job *job, struct text_buffer *warnings, struct text_buffer *errors)
 {
-    const struct config *config  = evidence->config;
+    const struct config *config  = &job->config;
     const char          *program = config->software.profile, *machine = config->hardware.profile;
-    const char          *kind = has_experts(config) ? "with" : "without";
-    if (evidence->program == 0) {
+    const char          *kind     = has_experts(config) ? "with" : "without";
+    struct evidence      evidence = {.config = config};
+    TRY(cli_visit_rows(&(struct job_selection){.name = NULL}, count_row, &evidence, errors));
+    if (evidence.program == 0) {
         text_append(warnings, "unchecked: no published row is of %s; its error may be larger\n", program);
     }
-    if (evidence->machine == 0) {
+    if (evidence.machine == 0) {
         text_append(warnings, "unchecked: no published row of a model %s experts is on %s\n", kind, machine);
-    } else if (evidence->program > 0 && evidence->both == 0) {
+    } else if (evidence.program > 0 && evidence.both == 0) {
         text_append(warnings, "unchecked: no published row of %s is on %s with a model %s experts\n", program, machine,
                     kind);
-    } else if (job->request.mesh.world > 2 * evidence->ranks) {
+    } else if (job->request.mesh.world > 2 * evidence.ranks) {
         text_append(warnings, "unchecked: the largest published row on %s has %" PRId64 " ranks\n", machine,
-                    evidence->ranks);
+                    evidence.ranks);
     }
     if (config->software.unfused_attention) {
         text_append(warnings, "unchecked: no published row has unfused attention\n");
@@ -87,15 +86,6 @@ static void write_gaps(const struct evidence *evidence, const struct job *job, s
         has_given_network(&config->hardware)) {
         text_append(warnings, "unchecked: published rows use the network of the profile, InfiniBand or EFA\n");
     }
-}
-
-// Adds a warning for each property of the job that no published row has, such as its framework, its GPU or its number
-// of ranks.
-static status warn_unchecked(const struct job *job, struct text_buffer *warnings, struct text_buffer *errors)
-{
-    struct evidence evidence = {.config = &job->config};
-    TRY(cli_visit_rows(&(struct job_selection){.name = NULL}, count_row, &evidence, errors));
-    write_gaps(&evidence, job, warnings);
     return OK;
 }
 

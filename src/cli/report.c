@@ -8,7 +8,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "gswbench/arena.h"
 #include "gswbench/kernel_trace.h"
 #include "gswbench/mlperf.h"
 #include "gswbench/output.h"
@@ -206,10 +205,9 @@ static status show_runs(const struct mlperf_log *runs, int64_t count, const stru
 
 static status mlperf_print(const struct arguments *chosen, struct text_buffer *errors)
 {
-    int                count = chosen->words.count;
-    struct mlperf_log *runs;
+    int                count  = chosen->words.count;
+    struct mlperf_log *runs   = memory_allocate((size_t)count * sizeof(*runs));
     status             result = OK;
-    runs                      = memory_allocate((size_t)count * sizeof(*runs));
     for (int i = 0; i < count && !failed(&result); i++) {
         result = mlperf_read(&runs[i], chosen->words.items[i]);
     }

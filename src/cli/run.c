@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // gswbench run: reads the configuration and runs this process's ranks.
 #include <stdlib.h>
-#include <string.h>
 
 #include "gswbench/benchmark.h"
 #include "gswbench/emulate.h"
@@ -53,8 +52,9 @@ const struct flag run_flags[] = {
 static status check_emulation(const struct arguments *arguments, enum emulate_stages *stages)
 {
     static const char *const names[] = {
-        [EMULATE_DISTINCT] = "distinct", [EMULATE_ALL] = "all", [EMULATE_FIRST] = "first"};
-    *stages = EMULATE_DISTINCT;
+        [EMULATE_DISTINCT] = "distinct", [EMULATE_ALL] = "all", [EMULATE_FIRST] = "first", NULL};
+    int64_t chosen = arguments->stages != NULL ? text_index(arguments->stages, names) : EMULATE_DISTINCT;
+    *stages        = (enum emulate_stages)chosen;
     if (arguments->config.ranks > 0 || arguments->weights_out != NULL) {
         return fail_as(
             EXIT_USAGE,
@@ -63,13 +63,7 @@ static status check_emulation(const struct arguments *arguments, enum emulate_st
     if (comm_launched_ranks() > 1) {
         return fail_as(EXIT_LAUNCH, "--emulate needs one process: start it without mpirun or srun");
     }
-    while (arguments->stages != NULL && strcmp(names[*stages], arguments->stages) != 0) {
-        *stages = (enum emulate_stages)(*stages + 1);
-        if (*stages == sizeof(names) / sizeof(names[0])) {
-            return fail_as(EXIT_USAGE, "--stages %s: expected distinct, all or first", arguments->stages);
-        }
-    }
-    return OK;
+    return chosen >= 0 ? OK : fail_as(EXIT_USAGE, "--stages %s: expected distinct, all or first", arguments->stages);
 }
 
 // Fails if the job saves or loads checkpoints, which need a single training run. flag, why: text of the error.
