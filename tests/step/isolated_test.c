@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Tests the values with which communication ops are tested: their sums must be exact in bf16 for groups of any size.
+// Tests the values with which communication ops are tested: their sums must be exact in bf16 for groups of any size,
+// and no op may read the values of another op.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 
 #include "gswbench/format.h"
+#include "drawn_layout.h"
 #include "step/internal.h"
 
 static int sum_of(const struct plan_group *group)
@@ -36,4 +38,50 @@ Test(isolated, adds_to_integers_that_bf16_represents)
             free(group.ranks);
         }
     }
+}
+
+static bool overlap(const struct tensor *a, const struct tensor *b)
+{
+    return a->storage == b->storage && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+}
+
+// Counts the pairs of communication ops that read the same memory, and requires that one of each pair ends before the
+// other starts.
+static int check_inputs(const struct plan *plan)
+{
+    int32_t *position = calloc((size_t)plan->op_count, sizeof(*position));
+    int32_t *clocks   = order_clocks(plan, position);
+    int      pairs    = 0;
+    for (int32_t later = 0; later < plan->op_count; later++) {
+        const struct op *b = &plan->ops[later];
+        for (int32_t earlier = 0; op_is_communication((enum op_kind)b->kind) && earlier < later; earlier++) {
+            const struct op *a  = &plan->ops[earlier];
+            int32_t          in = a->operand[COMMUNICATION_IN], other = b->operand[COMMUNICATION_IN];
+            if (op_is_communication((enum op_kind)a->kind) && a->stream != b->stream && in >= 0 && other >= 0 &&
+                overlap(&plan->tensors[in], &plan->tensors[other])) {
+                pairs++;
+                cr_expect_lt(position[earlier], clocks[(int64_t)later * STREAM_COUNT + a->stream],
+                             "\"%s\" and \"%s\" read the same memory at the same time", a->tag.role, b->tag.role);
+            }
+        }
+    }
+    free(clocks);
+    free(position);
+    return pairs;
+}
+
+// The values of an op depend on its group, so two ops that may run at the same time must not have the same input.
+Test(isolated, fills_no_input_that_another_op_reads_at_the_same_time)
+{
+    int pairs = 0;
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct training     drawn   = drawn_layout(seed);
+        struct plan_request request = tiny_request(&drawn.tiny, drawn.ranks, (int64_t)seed % drawn.ranks);
+        struct plan         plan;
+        status              built = plan_build(&plan, &request);
+        cr_assert(!failed(&built), "seed %d: %s", (int)seed, built.text);
+        pairs += check_inputs(&plan);
+        plan_free(&plan);
+    }
+    cr_expect_gt(pairs, 1000);
 }
