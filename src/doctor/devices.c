@@ -60,36 +60,26 @@ static void describe_version(char text[VERSION_BYTES], size_t version, size_t st
     }
 }
 
-// Adds a line for a library that cannot be opened.
-static struct doctor_line *add_unusable(struct doctor *doctor, const struct library *library, enum doctor_state state,
-                                        const char *reason)
-{
-    bool is_installed = strstr(reason, "No such file") == NULL;
-    return is_installed ? doctor_add(doctor, library->name, state, "%s", reason)
-                        : doctor_add(doctor, library->name, state, "%s is not installed", library->file);
-}
-
 static void check(struct doctor *doctor, const struct library *library)
 {
     union version_call          call;
     const struct library_symbol symbols[] = {{library->function, &call.returned, false}};
     char                        text[VERSION_BYTES], oldest[VERSION_BYTES];
     status                      opened = library_open(library->file, symbols, 1);
-    enum doctor_state   lost = doctor->gpus == 0 ? DOCTOR_ABSENT : library->is_required ? DOCTOR_WRONG : DOCTOR_WARNING;
-    struct doctor_line *line;
+    enum doctor_state lost = doctor->gpus == 0 ? DOCTOR_ABSENT : library->is_required ? DOCTOR_WRONG : DOCTOR_WARNING;
     if (failed(&opened)) {
         doctor_cut_remedy(&opened);
-        line = add_unusable(doctor, library, lost, opened.text);
-        doctor_advise(line, "%s", library->remedy);
+        bool is_installed = strstr(opened.text, "No such file") == NULL;
+        doctor_judge(doctor, library->name, false, lost, library->remedy, "%s%s",
+                     is_installed ? opened.text : library->file, is_installed ? "" : " is not installed");
         return;
     }
     size_t version = ask_version(library, call);
     describe_version(text, version, library->step);
     describe_version(oldest, library->oldest, library->step);
     if (version < library->oldest || version == 0) {
-        line = doctor_add(doctor, library->name, lost, "%s has version %s, %s or newer is needed", library->file, text,
-                          oldest);
-        doctor_advise(line, "%s", library->remedy);
+        doctor_judge(doctor, library->name, false, lost, library->remedy, "%s has version %s, %s or newer is needed",
+                     library->file, text, oldest);
     } else {
         doctor_add(doctor, library->name, DOCTOR_OK, "%s", text);
     }
@@ -134,8 +124,8 @@ static void explain_error(struct doctor *doctor, int code)
 {
     for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
         if (errors[i].code == code) {
-            doctor_advise(doctor_add(doctor, "gpus", DOCTOR_WRONG, "%s (CUDA error %d)", errors[i].meaning, code), "%s",
-                          errors[i].remedy);
+            doctor_judge(doctor, "gpus", false, DOCTOR_WRONG, errors[i].remedy, "%s (CUDA error %d)", errors[i].meaning,
+                         code);
             return;
         }
     }
@@ -239,7 +229,7 @@ void doctor_check_devices(struct doctor *doctor)
     char   module[96];
     int    version = 0, count = 0;
     status opened = library_open("libcuda.so.1", symbols, sizeof(symbols) / sizeof(symbols[0]));
-    doctor_read(doctor, "/proc/driver/nvidia/version", module, sizeof(module));
+    doctor_read(doctor, "/proc/driver/nvidia/version", "", module, sizeof(module));
     bool has_module = module[0] != '\0';
     if (failed(&opened)) {
         struct doctor_line *line =
@@ -265,9 +255,7 @@ void doctor_check_devices(struct doctor *doctor)
     doctor_advise(line, "this gswbench was built without CUDA: install the toolkit, and build again");
 #endif
     int code = driver.cuInit(0);
-    if (code == 0) {
-        code = driver.cuDeviceGetCount(&count);
-    }
+    code     = code == 0 ? driver.cuDeviceGetCount(&count) : code;
     if (code != 0 || count == 0) {
         explain_error(doctor, code != 0 ? code : 100);
         return;

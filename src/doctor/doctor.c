@@ -86,18 +86,21 @@ void doctor_cut_remedy(status *opened)
     }
 }
 
-void doctor_read(const struct doctor *doctor, const char *path, char *text, size_t bytes)
+void doctor_read(const struct doctor *doctor, const char *path, const char *key, char *text, size_t bytes)
 {
-    char  whole[512];
+    char  whole[512], line[512];
     FILE *file;
     text[0] = '\0';
     snprintf(whole, sizeof(whole), "%s%s", doctor->root, path);
     file = fopen(whole, "r");
-    if (file != NULL) {
-        if (fgets(text, (int)bytes, file) == NULL) {
-            text[0] = '\0';
+    while (file != NULL && text[0] == '\0' && fgets(line, sizeof(line), file) != NULL) {
+        if (strncmp(line, key, strlen(key)) == 0) {
+            const char *start = line + strlen(key);
+            start += strspn(start, " \t:=\"");
+            snprintf(text, bytes, "%.*s", (int)strcspn(start, "\"\n"), start);
         }
-        text[strcspn(text, "\n")] = '\0';
+    }
+    if (file != NULL) {
         fclose(file);
     }
 }
@@ -151,8 +154,7 @@ void doctor_ask(char *const words[], char *text, size_t bytes)
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
     if (has_started) {
-        double deadline = clock_seconds() + ANSWER_SECONDS;
-
+        double deadline                                   = clock_seconds() + ANSWER_SECONDS;
         text[read_answer(ends[0], deadline, text, bytes)] = '\0';
         code                                              = await_end(child, deadline);
     }

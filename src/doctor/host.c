@@ -16,26 +16,6 @@
 
 static const double GIB = 1024.0 * 1024.0 * 1024.0;
 
-// Finds the value in a line "KEY=value" or "key : value" of a file, without quotes; "" if there is none.
-static void find_value(const struct doctor *doctor, const char *path, const char *key, char *text, size_t bytes)
-{
-    char  whole[512], line[512];
-    FILE *file;
-    text[0] = '\0';
-    snprintf(whole, sizeof(whole), "%s%s", doctor->root, path);
-    file = fopen(whole, "r");
-    while (file != NULL && text[0] == '\0' && fgets(line, sizeof(line), file) != NULL) {
-        if (strncmp(line, key, strlen(key)) == 0) {
-            const char *start = line + strlen(key);
-            start += strspn(start, " \t:=\"");
-            snprintf(text, bytes, "%.*s", (int)strcspn(start, "\"\n"), start);
-        }
-    }
-    if (file != NULL) {
-        fclose(file);
-    }
-}
-
 void doctor_check_host(struct doctor *doctor)
 {
     char           name[128], model[128], total[64];
@@ -44,9 +24,9 @@ void doctor_check_host(struct doctor *doctor)
     int            cores = sched_getaffinity(0, sizeof(allowed), &allowed) == 0 ? CPU_COUNT(&allowed) : 0;
     long           all   = sysconf(_SC_NPROCESSORS_ONLN);
     uname(&kernel);
-    find_value(doctor, "/etc/os-release", "PRETTY_NAME", name, sizeof(name));
-    find_value(doctor, "/proc/cpuinfo", "model name", model, sizeof(model));
-    find_value(doctor, "/proc/meminfo", "MemTotal", total, sizeof(total));
+    doctor_read(doctor, "/etc/os-release", "PRETTY_NAME", name, sizeof(name));
+    doctor_read(doctor, "/proc/cpuinfo", "model name", model, sizeof(model));
+    doctor_read(doctor, "/proc/meminfo", "MemTotal", total, sizeof(total));
     doctor_add(doctor, "system", DOCTOR_OK, "%s, Linux %s", name[0] != '\0' ? name : "unknown distribution",
                kernel.release);
     doctor_judge(doctor, "processor", cores >= all / 2, DOCTOR_WARNING,

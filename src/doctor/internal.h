@@ -14,8 +14,9 @@ void doctor_advise(struct doctor_line *line, const char *format, ...) __attribut
 // Cuts off the remedy in an error of library_open, for checks that have a better one.
 void doctor_cut_remedy(status *opened);
 
-// Reads the first line of a file below doctor->root; "" if it cannot be read.
-void doctor_read(const struct doctor *doctor, const char *path, char *text, size_t bytes);
+// Reads the value in a line "KEY=value" or "key : value" of a file below doctor->root, without quotes; "" if there is
+// none. With the key "", reads the first line.
+void doctor_read(const struct doctor *doctor, const char *path, const char *key, char *text, size_t bytes);
 
 // Runs a program and reads the first line of its output; "" if it cannot run or fails. Kills it if it has not ended
 // after ten seconds.

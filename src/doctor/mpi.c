@@ -119,14 +119,13 @@ struct ports {
 
 static void count_port(const struct doctor *doctor, struct ports *ports, const char *device, const char *port)
 {
-    char path[300], state[64], rate[64];
+    char path[300], state[64];
     snprintf(path, sizeof(path), "/sys/class/infiniband/%.64s/ports/%.16s/state", device, port);
-    doctor_read(doctor, path, state, sizeof(state));
-    snprintf(path, sizeof(path), "/sys/class/infiniband/%.64s/ports/%.16s/rate", device, port);
-    doctor_read(doctor, path, rate, sizeof(rate));
+    doctor_read(doctor, path, "", state, sizeof(state));
     bool is_active = strtol(state, NULL, 10) == 4;    // "4: ACTIVE"
     if (is_active && ports->active == 0) {
-        snprintf(ports->rate, sizeof(ports->rate), "%s", rate);
+        snprintf(path, sizeof(path), "/sys/class/infiniband/%.64s/ports/%.16s/rate", device, port);
+        doctor_read(doctor, path, "", ports->rate, sizeof(ports->rate));
     }
     ports->active += is_active;
     ports->all++;
@@ -173,7 +172,7 @@ void doctor_check_network(struct doctor *doctor)
         doctor_advise(doctor_add(doctor, "verbs", DOCTOR_WRONG, "libibverbs.so.1 cannot be loaded"),
                       "apt-get install libibverbs1 ibverbs-providers, or NCCL uses TCP");
     }
-    doctor_read(doctor, "/sys/module/nvidia_peermem/version", module, sizeof(module));
+    doctor_read(doctor, "/sys/module/nvidia_peermem/version", "", module, sizeof(module));
     if (doctor->gpus > 0 && module[0] == '\0') {
         doctor_advise(doctor_add(doctor, "gpudirect", DOCTOR_WARNING, "the module nvidia_peermem is not loaded"),
                       "modprobe nvidia_peermem, unless kernel and driver support DMA-BUF");
