@@ -29,19 +29,15 @@ status plan_hardware_flops(const struct plan *plan, const struct plan_request *r
     int64_t own = coordinates[AXIS_PP];
     *flops      = 0;
     for (int64_t stage = 0; stage < stages; stage++) {
-        struct plan         built = {.tensors = NULL};
-        struct plan_request other = *request;
-        coordinates[AXIS_PP]      = stage;
-        other.rank                = mesh_rank(&plan->mesh, coordinates);
-        status result             = stage == own ? OK : plan_build(&built, &other);
+        struct plan built    = {.tensors = NULL};
+        coordinates[AXIS_PP] = stage;
+        status result = stage == own ? OK : build_requested(request, mesh_rank(&plan->mesh, coordinates), &built);
         if (!failed(&result)) {
             plan_account(stage == own ? plan : &built, &account);
             *flops += account.hardware_flops / (double)stages;
         }
         plan_free(&built);
-        if (failed(&result)) {
-            return result;
-        }
+        TRY(result);
     }
     return OK;
 }
@@ -72,10 +68,8 @@ static status build_supported(const void *state, int64_t rank, struct plan *plan
 
 static status list_connections(const struct job *job, int64_t rank, struct plan_connections *connections)
 {
-    struct plan_request request = job->request;
-    struct plan         plan;
-    request.rank  = rank;
-    status result = plan_build(&plan, &request);
+    struct plan plan;
+    status      result = build_requested(&job->request, rank, &plan);
     if (!failed(&result)) {
         plan_connections(connections, &plan, hardware_domain(&job->config.hardware, plan.mesh.world));
     }
