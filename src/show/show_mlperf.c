@@ -2,9 +2,7 @@
 // Prints the runs of an MLPerf submission, as text and as JSON.
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
-#include "gswbench/output.h"
 #include "gswbench/plan_build.h"
 #include "gswbench/report.h"
 #include "gswbench/show.h"

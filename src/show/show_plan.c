@@ -58,10 +58,9 @@ static void print_layers(const struct plan *plan)
     int64_t last;
     for (int64_t first = 0; first < layers; first = last + 1) {
         char name[64];
-        for (last = first; last + 1 < layers; last++) {
-            if (memcmp(&sums[first + 1], &sums[last + 2], sizeof(*sums)) != 0) {
-                break;
-            }
+        last = first;
+        while (last + 1 < layers && memcmp(&sums[first + 1], &sums[last + 2], sizeof(*sums)) == 0) {
+            last++;
         }
         if (sums[first + 1].ops == 0) {
             continue;    // the layer belongs to another pipeline stage

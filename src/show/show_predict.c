@@ -10,13 +10,6 @@
 #include "gswbench/show.h"
 #include "gswbench/statistics.h"
 
-static void print_warnings(const struct text_buffer *warnings)
-{
-    for (const char *line = warnings->text; line != NULL && *line != '\0'; line += strcspn(line, "\n") + 1) {
-        show_row("warning", "%.*s", (int)strcspn(line, "\n"), line);
-    }
-}
-
 // Prints the estimated memory of the modelled framework. gswbench's own memory needs no estimate and is printed
 // elsewhere.
 static void print_footprint(const struct predict_row *row)
@@ -51,15 +44,6 @@ static struct step_spread spread_of(const struct predict_row *row)
     return statistics_public_spread(row->job.request.mesh.world, row->prediction.step_seconds);
 }
 
-static void print_spread(const struct predict_row *row)
-{
-    struct step_spread spread = spread_of(row);
-    if (!isnan(spread.typical)) {
-        show_row("variation", "p95 %.1f %% above median; in public runs of this size %.1f %% at most",
-                 100 * (spread.typical - 1), 100 * (spread.largest - 1));
-    }
-}
-
 void show_prediction(const struct predict_row *row)
 {
     const struct config     *config     = &row->job.config;
@@ -78,11 +62,17 @@ void show_prediction(const struct predict_row *row)
         printf("published      %.3f s/step: prediction error %+.1f %%, %s\n", row->published_seconds,
                row->error_percent, error_status(&config->published));
     }
-    print_spread(row);
+    struct step_spread spread = spread_of(row);
+    if (!isnan(spread.typical)) {
+        show_row("variation", "p95 %.1f %% above median; in public runs of this size %.1f %% at most",
+                 100 * (spread.typical - 1), 100 * (spread.largest - 1));
+    }
     show_row("memory", "%s on rank %" PRId64 " (maximum)%s", report_bytes((double)prediction->largest_bytes),
              prediction->largest_rank, row->is_fit ? "" : " for gswbench itself: does not fit the device");
     print_footprint(row);
-    print_warnings(&row->warnings);
+    for (const char *line = row->warnings.text; line != NULL && *line != '\0'; line += strcspn(line, "\n") + 1) {
+        show_row("warning", "%.*s", (int)strcspn(line, "\n"), line);
+    }
     printf("where it goes  on stage %" PRId64 " of %" PRId64 ", the slowest\n", prediction->busiest_stage,
            prediction->stages);
     waterfall_print(&row->explanation.waterfall, NULL, stdout);

@@ -55,15 +55,6 @@ static int count_equals(const struct shown_sweep *shown)
     return count;
 }
 
-static void print_equals(const struct shown_sweep *shown)
-{
-    int count = count_equals(shown);
-    if (count > 1) {
-        show_row("equal", "1 to %d: differences are within the prediction error of %.1f %%", count,
-                 shown->range_percent);
-    }
-}
-
 void show_sweep(const struct shown_sweep *shown)
 {
     const struct sweep  *sweep       = shown->sweep;
@@ -96,7 +87,11 @@ void show_sweep(const struct shown_sweep *shown)
     if (shown->own != NULL) {
         print_choice(shown, "own", shown->own);
     }
-    print_equals(shown);
+    int equals = count_equals(shown);
+    if (equals > 1) {
+        show_row("equal", "1 to %d: differences are within the prediction error of %.1f %%", equals,
+                 shown->range_percent);
+    }
 }
 
 // A layout of the sweep, as printed in JSON.
