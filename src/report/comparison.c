@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/report.h"
 #include "gswbench/text.h"
 #include "internal.h"
 

@@ -7,7 +7,6 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/comparison.h"
-#include "gswbench/report.h"
 #include "internal.h"
 
 // CSS class for each verdict about the step time.

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "gswbench/comparison.h"
-#include "gswbench/report.h"
 #include "internal.h"
 
 static void write_settings(const struct comparison *comparison, FILE *file)
@@ -51,16 +50,6 @@ static void write_doubt(const char *name, const struct result *result, FILE *fil
         }
     }
     fputc('\n', file);
-}
-
-// Says by which factor the tokens per device and step differ.
-static void write_work(const struct comparison *comparison, FILE *file)
-{
-    if (comparison->work != 1) {
-        fprintf(file,
-                "# a step of the second has %.3f times the tokens per device: its times are scaled to equal tokens\n",
-                comparison->work);
-    }
 }
 
 const char *comparison_verdict(const struct comparison *comparison)
@@ -388,7 +377,11 @@ static void write_one(const struct comparison *comparison, FILE *file)
     write_doubt("first", comparison->first, file);
     write_doubt("second", comparison->second, file);
     write_settings(comparison, file);
-    write_work(comparison, file);
+    if (comparison->work != 1) {
+        fprintf(file,
+                "# a step of the second has %.3f times the tokens per device: its times are scaled to equal tokens\n",
+                comparison->work);
+    }
     write_prediction_errors(comparison, file);
     write_verdict(comparison, file);
     write_table(comparison, file);

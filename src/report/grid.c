@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/report.h"
 #include "gswbench/text.h"
 #include "gswbench/version.h"
 #include "internal.h"

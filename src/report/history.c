@@ -8,7 +8,6 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/comparison.h"
-#include "gswbench/report.h"
 #include "gswbench/text.h"
 #include "internal.h"
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/report.h"
 #include "internal.h"
 
 enum { TEXT_ROWS = 8 };

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "gswbench/report.h"
 #include "internal.h"
 
 // Writes a quoted cell. Spreadsheets execute cells that begin like a formula, so these get an apostrophe first.

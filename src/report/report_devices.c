@@ -68,7 +68,6 @@ static double hottest(const struct result *result)
     return celsius;
 }
 
-// Counts ranks with any recorded value.
 static int64_t count_observed(const struct result *result)
 {
     int64_t count = 0;

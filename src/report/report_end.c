@@ -10,7 +10,6 @@
 
 #include "gswbench/comparison.h"
 #include "gswbench/hardware.h"
-#include "gswbench/report.h"
 #include "gswbench/text.h"
 #include "internal.h"
 

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "gswbench/report.h"
 #include "gswbench/result.h"
 #include "gswbench/terminal.h"
 #include "gswbench/text.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/report.h"
 #include "internal.h"
 
 static void write_acceptance(const struct result *result, FILE *file)

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "gswbench/report.h"
 #include "internal.h"
 
 // Writes "64 ranks, fsdp 64, zero 1; 2 x 1 sequences, bf16, recompute full". 2 x 1: two microbatches of one sequence.

@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "gswbench/config.h"
-#include "gswbench/report.h"
 #include "internal.h"
 
 static double known(double value)

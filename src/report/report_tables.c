@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "gswbench/config.h"
-#include "gswbench/report.h"
 #include "internal.h"
 
 static void write_memory(const struct result *result, FILE *file)

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "gswbench/report.h"
 #include "internal.h"
 
 const char *report_name_source(const struct result_trace *trace)

@@ -3,11 +3,9 @@
 // each pipeline stage.
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/number.h"
-#include "gswbench/report.h"
 #include "internal.h"
 
 // Returns the bar colour of a waterfall part.

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "gswbench/number.h"
-#include "gswbench/report.h"
 #include "gswbench/text.h"
 #include "internal.h"
 

@@ -19,7 +19,6 @@
 #include "gswbench/clock.h"
 #include "gswbench/fatal.h"
 #include "gswbench/input.h"
-#include "gswbench/result.h"
 #include "gswbench/text.h"
 #include "internal.h"
 

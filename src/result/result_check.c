@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gswbench/result.h"
 #include "gswbench/status.h"
 #include "gswbench/text.h"
 #include "internal.h"

@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/json.h"
 #include "gswbench/number.h"
-#include "gswbench/result.h"
 #include "internal.h"
 
 #define DOCUMENT "gswbench.result/"

@@ -3,12 +3,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "gswbench/input.h"
-#include "gswbench/result.h"
 #include "gswbench/status.h"
 #include "gswbench/text.h"
 #include "internal.h"
