@@ -4,7 +4,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "gswbench/job.h"
 #include "gswbench/number.h"
 #include "internal.h"
 

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "gswbench/environment.h"
-#include "gswbench/job.h"
 #include "gswbench/output.h"
 #include "internal.h"
 

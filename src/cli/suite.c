@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // gswbench suite: runs a list of jobs in one launch. With --dry-run, only prints which of them can run and for how
 // long.
-#include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/show.h"

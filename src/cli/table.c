@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/arena.h"
-#include "gswbench/text.h"
 #include "gswbench/report.h"
 #include "internal.h"
 
@@ -44,8 +42,9 @@ static const struct table_format {
 enum { FORMATS = sizeof(formats) / sizeof(formats[0]) };
 
 // Adds a result. If it cannot be read or compared, leaves it out and prints the reason on stderr.
-static void add_result(struct reading *reading, const char *path)
+static status visit_result(void *state, const char *path)
 {
+    struct reading *reading = state;
     memset(reading->result, 0, sizeof(*reading->result));
     status read = report_read_result(reading->result, path);
     if (failed(&read)) {
@@ -64,12 +63,6 @@ static void add_result(struct reading *reading, const char *path)
         reading->count++;
     }
     result_free(reading->result);
-}
-
-static status visit_result(void *state, const char *path)
-{
-    struct reading *reading = state;
-    add_result(reading, path);
     return reading->count + reading->left_out <= RESULTS_MAX
                ? OK
                : fail_as(EXIT_USAGE, "more than %d results: name folders that have fewer", RESULTS_MAX);
