@@ -301,17 +301,6 @@ static bool has_traced_step(const struct result *result)
     return result->trace.source != RESULT_UNTRACED && !isnan(result->figures.step.median);
 }
 
-static void explain(struct comparison *comparison)
-{
-    comparison->pace = pace_of(comparison->first, comparison->second);
-    if (has_traced_step(comparison->first) && has_traced_step(comparison->second)) {
-        set_parts(comparison);
-        comparison->families = memory_allocate(OP_COUNT * sizeof(*comparison->families));
-        add_ops(comparison, comparison->first);
-        add_ops(comparison, comparison->second);
-    }
-}
-
 void comparison_init(struct comparison *comparison, const struct result *first, const struct result *second,
                      double threshold)
 {
@@ -322,8 +311,14 @@ void comparison_init(struct comparison *comparison, const struct result *first, 
         .work          = tokens_per_device(second) / tokens_per_device(first),
         .loss          = compare_curves(first, second, offsetof(struct result_step, loss)),
         .gradient_norm = compare_curves(first, second, offsetof(struct result_step, gradient_norm)),
+        .pace          = pace_of(first, second),
     };
-    explain(comparison);
+    if (has_traced_step(first) && has_traced_step(second)) {
+        set_parts(comparison);
+        comparison->families = memory_allocate(OP_COUNT * sizeof(*comparison->families));
+        add_ops(comparison, first);
+        add_ops(comparison, second);
+    }
     compare_steps(comparison, threshold);
     add_settings(comparison, first, second);
 }

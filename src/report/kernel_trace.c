@@ -280,12 +280,11 @@ static const struct {
 
 enum kernel_part kernel_part_of_name(const char *name)
 {
-    char   small[512];
-    size_t length = 0;
-    for (; name[length] != '\0' && length + 1 < sizeof(small); length++) {
-        small[length] = (char)tolower((unsigned char)name[length]);
+    char small[512];
+    text_copy(small, sizeof(small), name);
+    for (char *letter = small; *letter != '\0'; letter++) {
+        *letter = (char)tolower((unsigned char)*letter);
     }
-    small[length] = '\0';
     for (size_t i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
         for (int j = 0; patterns[i].patterns[j] != NULL; j++) {
             if (strstr(small, patterns[i].patterns[j]) != NULL) {

@@ -176,17 +176,6 @@ static void put_throughput(struct end *end, const struct result *result)
         cost);
 }
 
-static void put_figures(struct end *end, const struct result *result)
-{
-    const struct result_figures *figures = &result->figures;
-    put_step_time(end, &figures->step);
-    put_throughput(end, result);
-    put_utilization(end, result);
-    put_published(end, result);
-    put_expected(end, result);
-    put_slowest_rank(end, result);
-}
-
 // Prints the reasons of the verdict, the worst first, up to the limit of lines.
 static void put_reasons(struct end *end, const struct result *result)
 {
@@ -226,7 +215,12 @@ static void put_end(struct end *end, const struct result *result)
 {
     put_verdict(end, result);
     if (result_is_shown(result)) {
-        put_figures(end, result);
+        put_step_time(end, &result->figures.step);
+        put_throughput(end, result);
+        put_utilization(end, result);
+        put_published(end, result);
+        put_expected(end, result);
+        put_slowest_rank(end, result);
     } else if (result->verdict == VERDICT_PARTIAL && result->figures.step.count > 0) {
         put(end, "so far", "%-10s over %" PRId64 " measured steps, unverified", in_seconds(result->figures.step.median),
             result->figures.step.count);

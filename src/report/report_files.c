@@ -34,11 +34,6 @@ static void render(struct text_stream *stream, report_writer *write, const struc
     text_stream_close(stream);
 }
 
-static enum colour colour_of(enum verdict verdict)
-{
-    return verdict == VERDICT_VALID ? COLOUR_GOOD : verdict == VERDICT_INVALID ? COLOUR_BAD : COLOUR_DOUBTFUL;
-}
-
 static bool put(const char *text, size_t bytes)
 {
     return output_put(STDOUT_FILENO, text, bytes);
@@ -47,9 +42,12 @@ static bool put(const char *text, size_t bytes)
 // Prints the text of a result; the verdict at its start gets a colour.
 static bool put_result(const struct text_stream *stream, enum verdict verdict)
 {
-    const char *colour = terminal_colour(stdout, colour_of(verdict)), *end = terminal_colour(stdout, COLOUR_END);
+    enum colour colour = verdict == VERDICT_VALID     ? COLOUR_GOOD
+                         : verdict == VERDICT_INVALID ? COLOUR_BAD
+                                                      : COLOUR_DOUBTFUL;
+    const char *begin = terminal_colour(stdout, colour), *end = terminal_colour(stdout, COLOUR_END);
     size_t      first = strlen(REPORT_VERDICT_PREFIX), last = first + strlen(result_verdict_names[verdict]);
-    return put(stream->data, first) && put(colour, strlen(colour)) && put(stream->data + first, last - first) &&
+    return put(stream->data, first) && put(begin, strlen(begin)) && put(stream->data + first, last - first) &&
            put(end, strlen(end)) && put(stream->data + last, stream->bytes - last);
 }
 

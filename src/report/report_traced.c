@@ -239,15 +239,6 @@ static void write_action(const struct result_action *action, double step, int y,
     fprintf(file, ": %.6g to %.6g s</title></rect>\n", action->begin, action->end);
 }
 
-static int64_t count_stages(const struct result *result)
-{
-    int64_t stages = 0;
-    for (int64_t i = 0; i < result->action_count; i++) {
-        stages = result->actions[i].stage >= stages ? result->actions[i].stage + 1 : stages;
-    }
-    return stages < STAGES_MAX ? stages : STAGES_MAX;
-}
-
 static void write_actions(const struct result *result, FILE *file)
 {
     enum { ROW = 22, BAR = 16 };
@@ -255,8 +246,12 @@ static void write_actions(const struct result *result, FILE *file)
                                            {BAR_COMPUTE, "backward"},
                                            {BAR_REST, "recomputed"},
                                            {BAR_IDLE, "gradients and optimizer"}};
-    int64_t                      stages = count_stages(result);
-    int                          height = (int)stages * ROW;
+    int64_t                      stages = 0;
+    for (int64_t i = 0; i < result->action_count; i++) {
+        stages = number_max(stages, result->actions[i].stage + 1);
+    }
+    stages     = number_min(stages, STAGES_MAX);
+    int height = (int)stages * ROW;
     fprintf(file,
             "<section class=card><h2>Pipeline <span class=soft>compute of each stage, seconds</span></h2>\n<div "
             "class=plot><svg height=%d role=img aria-label=\"Pipeline schedule\">\n",

@@ -103,11 +103,10 @@ const char *report_number(const char *format, double value)
 
 const char *report_upper(const char *word)
 {
-    char  *text = next_value();
-    size_t used = 0;
-    for (; word[used] != '\0' && used + 1 < VALUE_BYTES; used++) {
-        text[used] = (char)toupper((unsigned char)word[used]);
+    char *text = next_value();
+    text_copy(text, VALUE_BYTES, word);
+    for (char *letter = text; *letter != '\0'; letter++) {
+        *letter = (char)toupper((unsigned char)*letter);
     }
-    text[used] = '\0';
     return text;
 }

@@ -28,22 +28,17 @@ static void print_layout(char *text, size_t bytes, const struct result *result)
     free(axes.data);
 }
 
-static void print_label(struct table_key *key, const struct result *result)
-{
-    text_copy(key->label, sizeof(key->label), key->config);
-    if (result->is_proxy) {
-        snprintf(key->label, sizeof(key->label), "%s, proxy of %" PRId64 " layer%s", key->config, result->layers,
-                 result->layers == 1 ? "" : "s");
-    }
-}
-
 void table_add(struct table *table, const struct result *result)
 {
     const struct result_figures *figures = &result->figures;
     struct table_run            *run     = LIST_ADD(table->runs, table->run_count);
     memset(run, 0, sizeof(*run));
     text_copy(run->key.config, sizeof(run->key.config), result->config_name);
-    print_label(&run->key, result);
+    text_copy(run->key.label, sizeof(run->key.label), run->key.config);
+    if (result->is_proxy) {
+        snprintf(run->key.label, sizeof(run->key.label), "%s, proxy of %" PRId64 " layer%s", run->key.config,
+                 result->layers, result->layers == 1 ? "" : "s");
+    }
     text_copy(run->key.precision, sizeof(run->key.precision), result->precision);
     print_layout(run->key.layout, sizeof(run->key.layout), result);
     // Copies "NVIDIA H200" from "NVIDIA H200, 132 multiprocessors ...".
@@ -214,21 +209,14 @@ static bool is_better(const struct table_row *row, const struct table_row *other
     return tokens_per_rank(row) > fmax(0, tokens_per_rank(other));
 }
 
-// Returns the best row, for the sentence at the top of the HTML page.
-static const struct table_row *find_best(const struct table *table)
+void table_write_html(const struct table *table, FILE *file)
 {
     const struct table_row *best = table->rows;
+    struct grid             grid;
+    char                    answer[320], subtitle[96], detail[96] = "";
     for (int64_t i = 1; i < table->row_count; i++) {
         best = is_better(&table->rows[i], best) ? &table->rows[i] : best;
     }
-    return best;
-}
-
-void table_write_html(const struct table *table, FILE *file)
-{
-    const struct table_row *best = find_best(table);
-    struct grid             grid;
-    char                    answer[320], subtitle[96], detail[96] = "";
     fill(&grid, table);
     if (isnan(best->step_seconds)) {
         snprintf(answer, sizeof(answer), "No run has a measured step");
