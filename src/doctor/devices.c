@@ -42,15 +42,6 @@ static const struct library libraries[] = {
 
 enum { VERSION_BYTES = 72 };
 
-static size_t ask_version(const struct library *library, union version_call call)
-{
-    int version = 0;
-    if (library->is_returned) {
-        return call.returned();
-    }
-    return call.stored(&version) == 0 && version > 0 ? (size_t)version : 0;
-}
-
 static void describe_version(char text[VERSION_BYTES], size_t version, size_t step)
 {
     if (step == 0) {
@@ -74,7 +65,10 @@ static void check(struct doctor *doctor, const struct library *library)
                      is_installed ? opened.text : library->file, is_installed ? "" : " is not installed");
         return;
     }
-    size_t version = ask_version(library, call);
+    int    stored  = 0;
+    size_t version = library->is_returned                      ? call.returned()
+                     : call.stored(&stored) == 0 && stored > 0 ? (size_t)stored
+                                                               : 0;
     describe_version(text, version, library->step);
     describe_version(oldest, library->oldest, library->step);
     if (version < library->oldest || version == 0) {
