@@ -90,16 +90,6 @@ static void add_proof(struct sum *sum, const struct job_proof *proof)
     sum->proof.communications += proof->communications;
 }
 
-// Prints the totals. Called only if every row passed.
-static void print_sum(const struct sum *sum)
-{
-    const struct job_proof *proof = &sum->proof;
-    show_line(2,
-              "%d of %d rows verified: %" PRId64 " ranks, %" PRId64 " plans built, %" PRId64 " distinct with %" PRId64
-              " ops, %" PRId64 " of them transfers",
-              sum->verified, sum->rows, proof->world, proof->built, proof->classes, proof->ops, proof->communications);
-}
-
 // Checks all rows (jobs) of a configuration and reports the errors of each. Returns the status of the last row that
 // failed. list: receives the rows as JSON; NULL: rows are printed.
 static status check_rows(const struct arguments *options, json_t *list, struct sum *sum, struct text_buffer *errors)
@@ -166,7 +156,11 @@ status command_check(const struct arguments *options, struct text_buffer *errors
     if (!failed(&result) && list != NULL) {
         show_rows(show_check_fields, options->config.name, list);
     } else if (!failed(&result) && sum.rows > 1) {
-        print_sum(&sum);
+        show_line(2,
+                  "%d of %d rows verified: %" PRId64 " ranks, %" PRId64 " plans built, %" PRId64
+                  " distinct with %" PRId64 " ops, %" PRId64 " of them transfers",
+                  sum.verified, sum.rows, sum.proof.world, sum.proof.built, sum.proof.classes, sum.proof.ops,
+                  sum.proof.communications);
     }
     if (!options->all && !failed(&result) && !failed(&sum.unfit) && sum.possible == 0) {
         sum.unfit = fail("no row can run; %s", list != NULL ? "each has its reason" : "its line has the reason");

@@ -164,22 +164,20 @@ static status run_command(const struct command *command, int count, char *const 
 
 static status explain(const char *name)
 {
-    const struct command *command = name != NULL ? cli_find_command(name) : NULL;
-    if (name != NULL && command == NULL) {
+    const struct command *command = cli_find_command(name);
+    if (command == NULL) {
         return unknown_command(name);
     }
-    if (command != NULL) {
-        flags_print_help(command);
-    } else {
-        print_help();
-    }
+    flags_print_help(command);
     return OK;
 }
 
 status cli_run(int argc, char *const argv[], struct text_buffer *errors)
 {
-    bool named = argc > 1 && argv[1][0] != '-';
-    if (argc < 2 || (!named && asks_for_help(1, argv + 1))) {
+    bool named        = argc > 1 && argv[1][0] != '-';
+    bool is_help      = named && strcmp(argv[1], "help") == 0;
+    bool is_of_itself = is_help && (argc < 3 || argv[2][0] == '-' || strcmp(argv[2], "help") == 0);
+    if (argc < 2 || is_of_itself || (!named && asks_for_help(1, argv + 1))) {
         print_help();
         return OK;
     }
@@ -192,9 +190,8 @@ status cli_run(int argc, char *const argv[], struct text_buffer *errors)
         }
         return OK;
     }
-    if (strcmp(argv[1], "help") == 0) {
-        bool is_of_itself = argc < 3 || argv[2][0] == '-' || strcmp(argv[2], "help") == 0;
-        return explain(is_of_itself ? NULL : argv[2]);
+    if (is_help) {
+        return explain(argv[2]);
     }
     if (strcmp(argv[1], "complete") == 0) {    // called by shell completion
         completion_print_words(argc - 2, argv + 2);

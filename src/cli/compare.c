@@ -43,14 +43,6 @@ static status read_threshold(const char *fail_on, double *threshold)
     return OK;
 }
 
-static status write_comparison_page(const char *path, const struct comparison *list, int64_t count)
-{
-    struct text_stream page;
-    text_stream_open(&page);
-    comparison_write_html(list, count, page.file);
-    return output_save(&page, "%s", path);
-}
-
 // Returns the most severe status of the comparisons.
 static status gate_all(const struct comparison *list, int64_t count, double threshold)
 {
@@ -70,7 +62,12 @@ static status show_comparisons(const struct comparison *list, int64_t count, con
     for (int64_t i = 0; i < count && !chosen->force; i++) {
         TRY(comparison_check(&list[i]));
     }
-    TRY(chosen->page != NULL ? write_comparison_page(chosen->page, list, count) : OK);
+    if (chosen->page != NULL) {
+        struct text_stream page;
+        text_stream_open(&page);
+        comparison_write_html(list, count, page.file);
+        TRY(output_save(&page, "%s", chosen->page));
+    }
     if (!chosen->json) {
         comparison_write_text(list, count, stdout);
         if (chosen->page != NULL) {

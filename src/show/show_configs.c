@@ -65,17 +65,6 @@ void show_config_row(const struct shown_row *row)
               row->is_supported ? "" : ", cannot run: ", row->is_supported ? "" : row->job.support.text);
 }
 
-// Prints a line with tabs replaced by spaces.
-static void print_line(char *line)
-{
-    line[strcspn(line, "\n")] = '\0';
-    for (char *tab = strchr(line, '\t'); tab != NULL; tab = strchr(tab, '\t')) {
-        *tab = ' ';
-    }
-    text_print(line, stdout);
-    fputc('\n', stdout);
-}
-
 status show_config_file(const char *path)
 {
     char  *line = NULL;
@@ -86,7 +75,11 @@ status show_config_file(const char *path)
     }
     show_path("# ", path, "");
     while (getline(&line, &room, file) >= 0) {
-        print_line(line);
+        line[strcspn(line, "\n")] = '\0';
+        for (char *tab = strchr(line, '\t'); tab != NULL; tab = strchr(tab, '\t')) {
+            *tab = ' ';
+        }
+        show_path("", line, "");
     }
     free(line);
     fclose(file);
