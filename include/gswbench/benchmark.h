@@ -33,7 +33,7 @@ struct benchmark {
 
 // Reads the selected job for the number of launched ranks into `job`, config_text and config_bytes. Leaves the other
 // fields unchanged.
-status benchmark_read(struct benchmark *benchmark, const struct job_selection *selection, struct text_buffer *errors);
+status benchmark_read(struct benchmark *benchmark, const struct job_selection *selection);
 
 // Calls `run` for each rank of this process. With communicator local, the process has all ranks, each on a thread; with
 // MPI or NCCL, it has one rank. `run` is collective and returns the same status on every rank. launch_ranks returns the

@@ -19,13 +19,15 @@ struct job_selection {
     struct text_list overrides;
     int64_t          ranks;
     bool             skips_fits;    // true: ignore the fitted values of hardware and software profiles
+    // Receives one line per error of the configuration.
+    struct text_buffer *errors;
 };
 
 // Prints the file and line of each option that an error names, for an error found after the configuration was read.
 void job_print_places(struct text_buffer *places, const struct job_selection *selection, const char *text);
 
-// Reads and checks the selected configuration. `errors` receives one line per error.
-status job_read_config(struct config *config, const struct job_selection *selection, struct text_buffer *errors);
+// Reads and checks the selected configuration.
+status job_read_config(struct config *config, const struct job_selection *selection);
 
 // Resolves the layout, and checks sections and rules across sections. A failure has one line per error. If the rank
 // count is unknown and an axis is auto, the layout stays unresolved.
@@ -50,18 +52,16 @@ struct job {
     bool                has_layout;    // false: [parallel] is invalid for these ranks; the caller chooses a layout
     bool                is_open;       // no rank count, and an axis is auto (job_is_open); the caller chooses a count
 };
-status job_read(struct job *job, const struct job_selection *selection, struct text_buffer *errors);
+status job_read(struct job *job, const struct job_selection *selection);
 
 // Like job_read, for callers that choose a layout: [parallel] need not fit, but the global batch must be known.
-status job_read_open(struct job *job, const struct job_selection *selection, struct text_buffer *errors);
+status job_read_open(struct job *job, const struct job_selection *selection);
 
 // Like job_read, for one row of the configuration's published table.
-status job_read_row(struct job *job, const struct job_selection *selection, const struct config_row *row,
-                    struct text_buffer *errors);
+status job_read_row(struct job *job, const struct job_selection *selection, const struct config_row *row);
 
 // Lists the rows of the configuration's published table, or a single row if the selection has a rank count.
-status job_rows(const struct job_selection *selection, struct config_row rows[CONFIG_ROWS_MAX], int *count,
-                struct text_buffer *errors);
+status job_rows(const struct job_selection *selection, struct config_row rows[CONFIG_ROWS_MAX], int *count);
 
 // Formats the layout: "fsdp 128 dp 4", or "one rank".
 const char *job_layout(const struct job *job, char *text, size_t bytes);
@@ -97,11 +97,10 @@ struct job_machine {
 // Builds a configuration without a file, from the settings `first` ("--from model.layers=32"). The selection's
 // overrides take precedence.
 status job_read_settings(struct config *config, const struct job_selection *selection, const char *const *first,
-                         int count, struct text_buffer *errors);
+                         int count);
 
 // Reads the published config or the model that the selection names, or chooses a job for the machine. Sets the ranks.
-status job_choose(struct config *config, struct job_selection *selection, const struct job_machine *machine,
-                  struct text_buffer *errors);
+status job_choose(struct config *config, struct job_selection *selection, const struct job_machine *machine);
 
 // The following functions read jobs of other programs: config.json of Hugging Face, arguments of Megatron, TOML of
 // torchtitan.

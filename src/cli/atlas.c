@@ -108,12 +108,11 @@ static void keep_row(struct atlas *atlas, struct predict_row *row)
     keep_effects(kept, row);
 }
 
-static status add_row(void *state, const struct job_selection *selection, const struct config_row *chosen,
-                      struct text_buffer *errors)
+static status add_row(void *state, const struct job_selection *selection, const struct config_row *chosen)
 {
     struct collection *collection = state;
     struct predict_row row        = {.explanation = {.visit = NULL}};
-    TRY(job_read_row(&row.job, selection, chosen, errors));
+    TRY(job_read_row(&row.job, selection, chosen));
     const struct config *config = &row.job.config;
     if (config->published.step_seconds == 0.0 || !cli_wants_row(&collection->arguments->filter, config)) {
         return OK;
@@ -121,7 +120,7 @@ static status add_row(void *state, const struct job_selection *selection, const 
     predict_row_compute(&row, collection->arguments->ranges);
     text_free(&row.warnings);
     if (failed(&row.support)) {
-        text_append(errors, "%s at %" PRId64 " ranks, %s: %s\n", config->name, row.job.request.mesh.world,
+        text_append(selection->errors, "%s at %" PRId64 " ranks, %s: %s\n", config->name, row.job.request.mesh.world,
                     precision_compute_names[config->precision.compute], row.support.text);
         collection->left_out++;    // not an error: the atlas continues with the next row
     } else {
@@ -130,10 +129,10 @@ static status add_row(void *state, const struct job_selection *selection, const 
     return OK;
 }
 
-status command_atlas(const struct arguments *chosen, struct text_buffer *errors)
+status command_atlas(const struct arguments *chosen)
 {
     struct collection collection = {.arguments = chosen, .atlas.pair_error = PREDICTED_CHANGE_ERROR};
-    status            result     = cli_visit_rows(&chosen->config, add_row, &collection, errors);
+    status            result     = cli_visit_rows(&chosen->config, add_row, &collection);
     if (!failed(&result) && collection.atlas.count + collection.left_out == 0) {
         result = fail_as(EXIT_USAGE, "no published row matches: gswbench configs lists all rows");
     } else if (!failed(&result) && chosen->json) {

@@ -92,19 +92,19 @@ static void add_proof(struct sum *sum, const struct job_proof *proof)
 
 // Checks all rows (jobs) of a configuration and reports the errors of each. Returns the status of the last row that
 // failed. list: receives the rows as JSON; NULL: rows are printed.
-static status check_rows(const struct arguments *options, json_t *list, struct sum *sum, struct text_buffer *errors)
+static status check_rows(const struct arguments *options, json_t *list, struct sum *sum)
 {
     struct config_row rows[CONFIG_ROWS_MAX];
     int               count;
     status            result = OK;
-    TRY(job_rows(&options->config, rows, &count, errors));
+    TRY(job_rows(&options->config, rows, &count));
     bool is_alone = count == 1 && !options->all;
     if (!is_alone && list == NULL) {
         show_check_header();
     }
     for (int i = 0; i < count; i++) {
         struct proved_job proved = {.proof = {.world = 0}};
-        status            row    = job_read_row(&proved.job, &options->config, &rows[i], errors);
+        status            row    = job_read_row(&proved.job, &options->config, &rows[i]);
         if (!failed(&row)) {
             progress_show(&sum->progress, sum->rows, proved.job.config.name);
             status_add(&proved.job.support, check_precision(&proved.job.config));
@@ -128,31 +128,30 @@ static status check_rows(const struct arguments *options, json_t *list, struct s
     return result;
 }
 
-static status check_config(void *state, const char *name, const char *path, struct text_buffer *errors)
+static status check_config(void *state, const char *name, const char *path)
 {
     struct sum      *sum = state;
     struct arguments one = *sum->options;
     one.config.name      = path;
     printf("%s%s\n", sum->has_begun ? "\n" : "", name);
     sum->has_begun = true;
-    status checked = check_rows(&one, NULL, sum, errors);
+    status checked = check_rows(&one, NULL, sum);
     sum->result    = failed(&checked) ? checked : sum->result;
     return OK;
 }
 
-status command_check(const struct arguments *options, struct text_buffer *errors)
+status command_check(const struct arguments *options)
 {
     struct sum sum   = {.options = options};
     int64_t    count = 0;
     if (options->all && (options->json || options->config.name != NULL)) {
         return fail_as(EXIT_USAGE, "--all checks every config: leave --config and --json out");
     }
-    TRY(cli_count_rows(&count, &options->config, errors));
-    sum.progress = progress_begin("rows", count);
-    json_t *list = options->json ? json_array() : NULL;
-    status  result =
-        options->all ? cli_visit_configs(check_config, &sum, errors) : check_rows(options, list, &sum, errors);
-    result = failed(&result) ? result : sum.result;
+    TRY(cli_count_rows(&count, &options->config));
+    sum.progress   = progress_begin("rows", count);
+    json_t *list   = options->json ? json_array() : NULL;
+    status  result = options->all ? cli_visit_configs(check_config, &sum) : check_rows(options, list, &sum);
+    result         = failed(&result) ? result : sum.result;
     if (!failed(&result) && list != NULL) {
         show_rows(show_check_fields, options->config.name, list);
     } else if (!failed(&result) && sum.rows > 1) {
@@ -179,10 +178,10 @@ const struct flag plan_flags[] = {
     END_FLAGS,
 };
 
-status command_plan(const struct arguments *options, struct text_buffer *errors)
+status command_plan(const struct arguments *options)
 {
     struct job job;
-    TRY(job_read(&job, &options->config, errors));
+    TRY(job_read(&job, &options->config));
     if (options->rank >= job.request.mesh.world) {
         return fail_as(EXIT_USAGE, "--rank %" PRId64 ": the job has ranks 0 to %" PRId64, options->rank,
                        job.request.mesh.world - 1);

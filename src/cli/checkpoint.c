@@ -38,14 +38,14 @@ static status append_samples(struct safetensors_writer *writer, const struct con
     return result;
 }
 
-status command_data(const struct arguments *data, struct text_buffer *errors)
+status command_data(const struct arguments *data)
 {
     struct job                job;
     struct safetensors_writer writer;
     if (data->output == NULL) {
         return fail_as(EXIT_USAGE, "-o is missing: name the file to write");
     }
-    TRY(job_read(&job, &data->config, errors));
+    TRY(job_read(&job, &data->config));
     const struct train_config *train  = &job.config.train;
     int64_t                    tokens = train->sequence + job.config.model.predicted_tokens + 1;
     int64_t                    steps  = data->steps > 0 ? data->steps : job.config.run.steps;
@@ -66,14 +66,14 @@ const struct flag weights_flags[] = {
     END_FLAGS,
 };
 
-status command_weights(const struct arguments *weights, struct text_buffer *errors)
+status command_weights(const struct arguments *weights)
 {
     struct config config;
     struct plan   plan = {0};
     if (weights->output == NULL) {
         return fail_as(EXIT_USAGE, "-o is missing: name the folder to write");
     }
-    TRY(job_read_config(&config, &weights->config, errors));
+    TRY(job_read_config(&config, &weights->config));
     status result = checkpoint_plan(&plan, &config.model, config.train.sequence);
     result = failed(&result) ? result : checkpoint_write_initial(&plan, (uint64_t)config.run.seed, weights->output);
     plan_free(&plan);
@@ -114,9 +114,8 @@ const struct flag verify_flags[] = {
     END_FLAGS,
 };
 
-status command_verify(const struct arguments *checkpoint, struct text_buffer *errors)
+status command_verify(const struct arguments *checkpoint)
 {
-    (void)errors;
     return checkpoint->words.count == 1 ? verify_folder(checkpoint->words.items[0])
                                         : fail_as(EXIT_USAGE, "gswbench verify takes one DIR");
 }
@@ -132,10 +131,9 @@ static status export_weights(const char *path, const char *folder)
     return OK;
 }
 
-status command_checkpoint(const struct arguments *checkpoint, struct text_buffer *errors)
+status command_checkpoint(const struct arguments *checkpoint)
 {
     const struct text_list *words = &checkpoint->words;
-    (void)errors;
     if (words->count == 2 && strcmp(words->items[0], "verify") == 0) {
         return verify_folder(words->items[1]);
     }

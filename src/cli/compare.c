@@ -99,9 +99,8 @@ static status compare_sides(const struct comparison_side *sides, int64_t count, 
     return shown;
 }
 
-status command_compare(const struct arguments *chosen, struct text_buffer *errors)
+status command_compare(const struct arguments *chosen)
 {
-    (void)errors;
     int    count = chosen->words.count;
     double threshold;
     TRY(read_threshold(chosen->fail_on, &threshold));

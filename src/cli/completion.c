@@ -29,9 +29,9 @@ static void offer_lines(const struct offer *to, char *lines)
     }
 }
 
-static status offer_config(void *state, const char *name, const char *path, struct text_buffer *errors)
+static status offer_config(void *state, const char *name, const char *path)
 {
-    (void)path, (void)errors;
+    (void)path;
     offer_word(state, name, "");
     return OK;
 }
@@ -39,7 +39,7 @@ static status offer_config(void *state, const char *name, const char *path, stru
 // Offers the names of installed configurations.
 static void offer_configs(struct offer *to)
 {
-    cli_visit_configs(offer_config, to, NULL);
+    cli_visit_configs(offer_config, to);
 }
 
 static void offer_option(const struct offer *to, const struct option *option)

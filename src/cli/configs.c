@@ -15,21 +15,20 @@ const struct flag configs_flags[] = {
 };
 
 struct listing {
-    const struct row_filter *filter;
-    json_t                  *list;     // NULL: rows are printed
-    int64_t                  rows;     // matching rows so far
-    struct shown_config      shown;    // the current configuration
+    const struct arguments *arguments;
+    json_t                 *list;     // NULL: rows are printed
+    int64_t                 rows;     // matching rows so far
+    struct shown_config     shown;    // the current configuration
 };
 
 // Adds a row if it matches the filter. Prints it, unless rows are collected in a list.
-static status add_row(void *state, const struct job_selection *selection, const struct config_row *row,
-                      struct text_buffer *errors)
+static status add_row(void *state, const struct job_selection *selection, const struct config_row *row)
 {
     struct listing      *listing = state;
     struct shown_config *shown   = &listing->shown;
     struct shown_row    *added   = &shown->rows[shown->row_count];
-    TRY(job_read_row(&added->job, selection, row, errors));
-    if (cli_wants_row(listing->filter, &added->job.config)) {
+    TRY(job_read_row(&added->job, selection, row));
+    if (cli_wants_row(&listing->arguments->filter, &added->job.config)) {
         show_describe_row(added);
         if (listing->list == NULL) {
             if (listing->rows + shown->row_count == 0) {
@@ -53,13 +52,14 @@ static bool is_of_atlas(const char *path)
 }
 
 // Adds a configuration with its matching rows to the list, or prints it if there is no list.
-static status list_config(void *state, const char *name, const char *path, struct text_buffer *errors)
+static status list_config(void *state, const char *name, const char *path)
 {
     struct listing      *listing = state;
     struct shown_config *shown   = &listing->shown;
     *shown                       = (struct shown_config){
                               .name = name, .is_atlas = is_of_atlas(path), .rows = memory_allocate(CONFIG_ROWS_MAX * sizeof(*shown->rows))};
-    status result = cli_visit_rows(&(struct job_selection){.name = path}, add_row, listing, errors);
+    const struct job_selection selection = {.name = path, .errors = listing->arguments->config.errors};
+    status                     result    = cli_visit_rows(&selection, add_row, listing);
     if (listing->list != NULL && shown->row_count > 0 && !failed(&result)) {
         json_array_append_new(listing->list, show_config_json(shown));
     }
@@ -75,14 +75,14 @@ static status find_config(const char *name, char *path, size_t bytes)
                : fail_as(EXIT_USAGE, "%s: no such configuration: gswbench configs lists them", name);
 }
 
-static status list_configs(struct listing *listing, const struct text_list *names, struct text_buffer *errors)
+static status list_configs(struct listing *listing, const struct text_list *names)
 {
     char path[1024];
     for (int i = 0; i < names->count; i++) {
         TRY(find_config(names->items[i], path, sizeof(path)));
-        TRY(list_config(listing, names->items[i], path, errors));
+        TRY(list_config(listing, names->items[i], path));
     }
-    return names->count == 0 ? cli_visit_configs(list_config, listing, errors) : OK;
+    return names->count == 0 ? cli_visit_configs(list_config, listing) : OK;
 }
 
 static status print_files(const struct text_list *names)
@@ -95,14 +95,14 @@ static status print_files(const struct text_list *names)
     return OK;
 }
 
-status command_configs(const struct arguments *configs, struct text_buffer *errors)
+status command_configs(const struct arguments *configs)
 {
     if (configs->words.count > 0 && !configs->json) {
         return print_files(&configs->words);
     }
     json_t        *list    = configs->json ? json_array() : NULL;
-    struct listing listing = {.filter = &configs->filter, .list = list};
-    status         result  = list_configs(&listing, &configs->words, errors);
+    struct listing listing = {.arguments = configs, .list = list};
+    status         result  = list_configs(&listing, &configs->words);
     if (!failed(&result) && listing.rows == 0) {
         result = fail_as(EXIT_USAGE, "no row matches: gswbench configs lists all rows");
     }

@@ -24,7 +24,7 @@ const struct flag init_flags[] = {
 };
 
 static status read_import(struct config *config, const struct job_selection *selection, const char *path,
-                          struct text_buffer *subject, struct arena *arena, struct text_buffer *errors)
+                          struct text_buffer *subject, struct arena *arena)
 {
     static const char *const programs[] = {"Hugging Face", "Megatron", "torchtitan"};
     struct import            import;
@@ -37,7 +37,7 @@ static status read_import(struct config *config, const struct job_selection *sel
         text_printable(passed, strlen(import.passed) + 1, import.passed);
         text_print_wrapped(stderr, passed, fprintf(stderr, "not used by gswbench: "), 80, "  ");
     }
-    status result = job_read_settings(config, selection, import.settings.items, import.settings.count, errors);
+    status result = job_read_settings(config, selection, import.settings.items, import.settings.count);
     if (failed(&result) && import.format == IMPORT_MEGATRON && config->model.vocab == 0) {
         fprintf(stderr, "Megatron reads the vocabulary from the tokenizer: add --set model.vocab=N\n");
     }
@@ -53,15 +53,14 @@ static status read_import(struct config *config, const struct job_selection *sel
 
 // Reads the configuration to write, and describes its subject (a model, a job or this machine) for the first line of
 // the file.
-static status read_config(struct config *config, struct job_selection *selection, struct text_buffer *subject,
-                          struct text_buffer *errors)
+static status read_config(struct config *config, struct job_selection *selection, struct text_buffer *subject)
 {
     struct environment_machine machine;
     if (selection->name != NULL) {
         char name[256];
         text_printable(name, sizeof(name), selection->name);
         text_append(subject, "%s", name);
-        return job_choose(config, selection, NULL, errors);
+        return job_choose(config, selection, NULL);
     }
     TRY(environment_find_machine(&machine));
     if (machine.devices > 0) {
@@ -70,7 +69,7 @@ static status read_config(struct config *config, struct job_selection *selection
         text_append(subject, "this machine, %d core%s", machine.cores, machine.cores == 1 ? "" : "s");
     }
     const struct job_machine found = {machine.devices, machine.device, machine.device_bytes, machine.cores};
-    return job_choose(config, selection, &found, errors);
+    return job_choose(config, selection, &found);
 }
 
 // Contents of the file's first lines. is_of_model: the file is for a model, not for this machine.
@@ -126,7 +125,7 @@ static status write_file(const struct introduction *introduction, const struct c
     return result;
 }
 
-status command_init(const struct arguments *init, struct text_buffer *errors)
+status command_init(const struct arguments *init)
 {
     struct job_selection selection = init->config;
     struct text_buffer   subject   = {.text = NULL};
@@ -139,8 +138,8 @@ status command_init(const struct arguments *init, struct text_buffer *errors)
     if (init->from != NULL && selection.name != NULL) {
         return fail_as(EXIT_USAGE, "--from and --model: give one");
     }
-    status result = init->from != NULL ? read_import(&config, &selection, init->from, &subject, &arena, errors)
-                                       : read_config(&config, &selection, &subject, errors);
+    status result = init->from != NULL ? read_import(&config, &selection, init->from, &subject, &arena)
+                                       : read_config(&config, &selection, &subject);
     if (!failed(&result)) {
         const struct introduction introduction = {.path        = init->words.items[0],
                                                   .subject     = subject.text,

@@ -13,52 +13,50 @@
 #include "gswbench/output.h"
 #include "internal.h"
 
-static status count_row(void *state, const struct job_selection *selection, const struct config_row *row,
-                        struct text_buffer *errors)
+static status count_row(void *state, const struct job_selection *selection, const struct config_row *row)
 {
-    (void)selection, (void)row, (void)errors;
+    (void)selection, (void)row;
     ++*(int64_t *)state;
     return OK;
 }
 
 // A visit to the rows of all installed configurations.
 struct row_tour {
-    row_visitor *visit;
-    void        *state;
-    bool         skips_fits;
+    row_visitor                *visit;
+    void                       *state;
+    const struct job_selection *selection;
 };
 
-static status visit_config(void *state, const char *name, const char *path, struct text_buffer *errors)
+static status visit_config(void *state, const char *name, const char *path)
 {
     const struct row_tour     *tour = state;
-    const struct job_selection one  = {.name = path, .skips_fits = tour->skips_fits};
+    const struct job_selection one  = {
+         .name = path, .skips_fits = tour->selection->skips_fits, .errors = tour->selection->errors};
     (void)name;
-    return cli_visit_rows(&one, tour->visit, tour->state, errors);
+    return cli_visit_rows(&one, tour->visit, tour->state);
 }
 
-status cli_visit_rows(const struct job_selection *selection, row_visitor *visit, void *state,
-                      struct text_buffer *errors)
+status cli_visit_rows(const struct job_selection *selection, row_visitor *visit, void *state)
 {
     struct config_row rows[CONFIG_ROWS_MAX];
     int               count;
     if (selection->name == NULL) {
-        return cli_visit_configs(visit_config, &(struct row_tour){visit, state, selection->skips_fits}, errors);
+        return cli_visit_configs(visit_config, &(struct row_tour){visit, state, selection});
     }
-    TRY(job_rows(selection, rows, &count, errors));
+    TRY(job_rows(selection, rows, &count));
     for (int i = 0; i < count; i++) {
-        TRY(visit(state, selection, &rows[i], errors));
+        TRY(visit(state, selection, &rows[i]));
     }
     return OK;
 }
 
-status cli_count_rows(int64_t *count, const struct job_selection *selection, struct text_buffer *errors)
+status cli_count_rows(int64_t *count, const struct job_selection *selection)
 {
-    return cli_visit_rows(selection, count_row, count, errors);
+    return cli_visit_rows(selection, count_row, count);
 }
 
 // Visits the configurations of a folder. Returns their number, or a negative number if the folder cannot be read.
-static int visit_folder(config_visitor *visit, void *state, const char *folder, status *result,
-                        struct text_buffer *errors)
+static int visit_folder(config_visitor *visit, void *state, const char *folder, status *result)
 {
     struct arena arena = {.blocks = NULL};
     const char **names = config_names(&arena, folder);
@@ -67,24 +65,24 @@ static int visit_folder(config_visitor *visit, void *state, const char *folder, 
         char name[256];
         text_printable(name, sizeof(name), names[count]);
         if (!failed(result)) {
-            *result = visit(state, name, arena_format(&arena, "%s/%s.ini", folder, names[count]), errors);
+            *result = visit(state, name, arena_format(&arena, "%s/%s.ini", folder, names[count]));
         }
     }
     arena_free(&arena);
     return count;
 }
 
-status cli_visit_configs(config_visitor *visit, void *state, struct text_buffer *errors)
+status cli_visit_configs(config_visitor *visit, void *state)
 {
     char   atlas[1100];
     status result = OK;
-    int    count  = visit_folder(visit, state, config_folder(), &result, errors);
+    int    count  = visit_folder(visit, state, config_folder(), &result);
     if (count <= 0) {
         return fail_as(EXIT_LAUNCH, "%s: %s; set GSWBENCH_CONFIGS to the folder of the installed configs",
                        config_folder(), count < 0 ? strerror(errno) : "no configurations");
     }
     snprintf(atlas, sizeof(atlas), "%s/" CONFIG_ATLAS, config_folder());
-    visit_folder(visit, state, atlas, &result, errors);
+    visit_folder(visit, state, atlas, &result);
     return result;
 }
 

@@ -94,14 +94,14 @@ struct flag {
 struct command {
     const char *name;
     const char *heading;    // printed above the command in the help; NULL: none
-    status (*run)(const struct arguments *arguments, struct text_buffer *errors);
+    status (*run)(const struct arguments *arguments);
     bool               meets;      // true: the processes of one launch form one job (MPI)
     const struct flag *flags;      // ends with END_FLAGS
     const char        *help;       // one-line description
     const char        *example;    // a command line
 };
 
-typedef status   command_function(const struct arguments *arguments, struct text_buffer *errors);
+typedef status   command_function(const struct arguments *arguments);
 command_function command_accept, command_atlas, command_calibrate, command_check, command_checkpoint, command_compare,
     command_configs, command_data, command_doctor, command_init, command_options, command_plan, command_predict,
     command_preflight, command_report, command_run, command_schema, command_suite, command_table, command_verify,
@@ -135,13 +135,11 @@ status cli_read_stdin(const char **path, struct arena *arena);
 // Visits the installed configurations, those of the folder atlas last, until a visitor fails. cli_visit_rows visits the
 // rows (jobs) of the selected configuration, and cli_count_rows counts them. If the selection names no configuration,
 // both take all rows of all installed ones, and ignore its ranks and overrides.
-typedef status config_visitor(void *state, const char *name, const char *path, struct text_buffer *errors);
-status         cli_visit_configs(config_visitor *visit, void *state, struct text_buffer *errors);
-typedef status row_visitor(void *state, const struct job_selection *selection, const struct config_row *row,
-                           struct text_buffer *errors);
-status         cli_visit_rows(const struct job_selection *selection, row_visitor *visit, void *state,
-                              struct text_buffer *errors);
-status         cli_count_rows(int64_t *count, const struct job_selection *selection, struct text_buffer *errors);
+typedef status config_visitor(void *state, const char *name, const char *path);
+status         cli_visit_configs(config_visitor *visit, void *state);
+typedef status row_visitor(void *state, const struct job_selection *selection, const struct config_row *row);
+status         cli_visit_rows(const struct job_selection *selection, row_visitor *visit, void *state);
+status         cli_count_rows(int64_t *count, const struct job_selection *selection);
 
 // Returns whether a row passes the filter.
 bool cli_wants_row(const struct row_filter *filter, const struct config *config);

@@ -11,11 +11,11 @@
 
 // Reads the job into benchmark and calls `rank` on every rank with `state`, the struct that contains benchmark.
 static status measure(const struct arguments *arguments, struct benchmark *benchmark, launch_rank *rank,
-                      const void *state, struct text_buffer *errors)
+                      const void *state)
 {
-    TRY(benchmark_read(benchmark, &arguments->config, errors));
-    const struct job *job    = &benchmark->job;
-    status            result = launch_ranks(&job->config.run, (int)job->request.mesh.world, rank, state, errors);
+    TRY(benchmark_read(benchmark, &arguments->config));
+    const struct job *job = &benchmark->job;
+    status result = launch_ranks(&job->config.run, (int)job->request.mesh.world, rank, state, arguments->config.errors);
     free(benchmark->config_text);
     return result;
 }
@@ -42,12 +42,12 @@ const struct flag accept_flags[] = {
     END_FLAGS,
 };
 
-status command_accept(const struct arguments *arguments, struct text_buffer *errors)
+status command_accept(const struct arguments *arguments)
 {
     const char   *output = arguments->output != NULL ? arguments->output : "accept";
     struct accept accept = {.preflight = {.json = arguments->json, .output = output, .seconds = seconds_of(arguments)}};
     accept.preflight.benchmark.sign_key = arguments->sign_key;
-    return measure(arguments, &accept.preflight.benchmark, accept_rank, &accept, errors);
+    return measure(arguments, &accept.preflight.benchmark, accept_rank, &accept);
 }
 
 const struct flag preflight_flags[] = {
@@ -61,11 +61,11 @@ const struct flag preflight_flags[] = {
     END_FLAGS,
 };
 
-status command_preflight(const struct arguments *arguments, struct text_buffer *errors)
+status command_preflight(const struct arguments *arguments)
 {
     struct preflight preflight = {
         .output = arguments->output, .json = arguments->json, .seconds = seconds_of(arguments)};
-    return measure(arguments, &preflight.benchmark, preflight_rank, &preflight, errors);
+    return measure(arguments, &preflight.benchmark, preflight_rank, &preflight);
 }
 
 const struct flag calibrate_flags[] = {
@@ -78,13 +78,13 @@ const struct flag calibrate_flags[] = {
     END_FLAGS,
 };
 
-status command_calibrate(const struct arguments *arguments, struct text_buffer *errors)
+status command_calibrate(const struct arguments *arguments)
 {
     struct calibration calibration = {.output = arguments->output, .json = arguments->json};
     if (arguments->output == NULL) {
         return fail_as(EXIT_USAGE, "-o is missing: name the file to write");
     }
-    return measure(arguments, &calibration.benchmark, calibrate_rank, &calibration, errors);
+    return measure(arguments, &calibration.benchmark, calibrate_rank, &calibration);
 }
 
 const struct flag doctor_flags[] = {
@@ -93,9 +93,8 @@ const struct flag doctor_flags[] = {
     END_FLAGS,
 };
 
-status command_doctor(const struct arguments *chosen, struct text_buffer *errors)
+status command_doctor(const struct arguments *chosen)
 {
-    (void)errors;
     struct doctor doctor = {.root = "", .folder = chosen->output != NULL ? chosen->output : "."};
     doctor_examine(&doctor);
     int64_t wrong = doctor.states[DOCTOR_WRONG];

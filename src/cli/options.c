@@ -87,9 +87,8 @@ const struct flag options_flags[] = {
     END_FLAGS,
 };
 
-status command_options(const struct arguments *options, struct text_buffer *errors)
+status command_options(const struct arguments *options)
 {
-    (void)errors;
     if (options->completion != NULL) {
         return completion_print(options->completion)
                    ? OK
@@ -173,10 +172,9 @@ static status find_document(const char *name, const struct document **found)
                            : fail_as(EXIT_USAGE, "%s: no such document: gswbench schema lists them", name);
 }
 
-status command_schema(const struct arguments *chosen, struct text_buffer *errors)
+status command_schema(const struct arguments *chosen)
 {
     const struct document *document = NULL;
-    (void)errors;
     if (chosen->words.count > 1) {
         return fail_as(EXIT_USAGE, "schema takes one name, not %d", chosen->words.count);
     }

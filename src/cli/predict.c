@@ -30,8 +30,7 @@ static bool has_experts(const struct config *config)
 
 // Counts a published row in `evidence`. The fields `machine` and `both` count it only if its model and the job's model
 // both have experts, or both have none.
-static status count_row(void *state, const struct job_selection *selection, const struct config_row *row,
-                        struct text_buffer *errors)
+static status count_row(void *state, const struct job_selection *selection, const struct config_row *row)
 {
     struct evidence     *evidence = state;
     const struct config *own      = evidence->config;
@@ -39,7 +38,7 @@ static status count_row(void *state, const struct job_selection *selection, cons
     if (row->step_seconds == 0.0) {
         return OK;
     }
-    TRY(job_read_row(&job, selection, row, errors));
+    TRY(job_read_row(&job, selection, row));
     bool is_program = strcmp(job.config.software.profile, own->software.profile) == 0;
     bool is_machine = strcmp(job.config.hardware.profile, own->hardware.profile) == 0;
     bool is_kind    = has_experts(&job.config) == has_experts(own);
@@ -60,13 +59,15 @@ static bool has_given_network(const struct hardware_config *hardware)
 
 // Adds a warning for each property of the job that no published row has, such as its framework, its GPU or its number
 // of ranks.
-static status warn_unchecked(const struct job *job, struct text_buffer *warnings, struct text_buffer *errors)
+static status warn_unchecked(struct predict_row *row, const struct job_selection *selection)
 {
-    const struct config *config  = &job->config;
+    const struct job    *job      = &row->job;
+    struct text_buffer  *warnings = &row->warnings;
+    const struct config *config   = &job->config;
     const char          *program = config->software.profile, *machine = config->hardware.profile;
     const char          *kind     = has_experts(config) ? "with" : "without";
     struct evidence      evidence = {.config = config};
-    TRY(cli_visit_rows(&(struct job_selection){.name = NULL}, count_row, &evidence, errors));
+    TRY(cli_visit_rows(&(struct job_selection){.errors = selection->errors}, count_row, &evidence));
     if (evidence.program == 0) {
         text_append(warnings, "unchecked: no published row is of %s; its error may be larger\n", program);
     }
@@ -194,14 +195,14 @@ static status run_sweep(struct search *table, const struct machine *machine, boo
                                         signals_name(signals_caught()), sweep->predicted);
 }
 
-static status sweep_print(const struct arguments *arguments, struct text_buffer *errors)
+static status sweep_print(const struct arguments *arguments)
 {
     struct search       table    = {.list = {.count = 0}, .output = arguments->output};
     struct measured_ops measured = {.ops = NULL};
     if (arguments->config.ranks == 0) {
         return fail_as(EXIT_USAGE, "--sweep needs --ranks, the number of ranks of its layouts");
     }
-    TRY(job_read_open(&table.job, &arguments->config, errors));
+    TRY(job_read_open(&table.job, &arguments->config));
     if (arguments->output != NULL) {
         TRY(output_create_folders(arguments->output));    // before the search, to fail early
     }
@@ -330,19 +331,19 @@ static status add_row(struct predictions *table, struct predict_row *row)
     return OK;
 }
 
-static status add_rows(struct predictions *table, const struct job_selection *arguments, struct text_buffer *errors)
+static status add_rows(struct predictions *table, const struct job_selection *arguments)
 {
     struct config_row rows[CONFIG_ROWS_MAX];
     int               row_count;
-    TRY(job_rows(arguments, rows, &row_count, errors));
+    TRY(job_rows(arguments, rows, &row_count));
     table->is_single   = !table->options->all && row_count == 1;
     table->is_alone    = table->is_single && arguments->ranks > 0;
     table->config_rows = 0;
     for (int i = 0; i < row_count; i++) {
         struct predict_row row = {
             .explanation = {.visit = table->timeline != NULL ? draw_stage : NULL, .context = table->timeline}};
-        TRY(job_read_row(&row.job, arguments, &rows[i], errors));
-        status added = table->is_alone ? warn_unchecked(&row.job, &row.warnings, errors) : OK;
+        TRY(job_read_row(&row.job, arguments, &rows[i]));
+        status added = table->is_alone ? warn_unchecked(&row, arguments) : OK;
         added        = failed(&added) ? added : add_row(table, &row);
         text_free(&row.warnings);
         TRY(added);
@@ -350,12 +351,13 @@ static status add_rows(struct predictions *table, const struct job_selection *ar
     return OK;
 }
 
-static status add_config(void *state, const char *name, const char *path, struct text_buffer *errors)
+static status add_config(void *state, const char *name, const char *path)
 {
     struct predictions  *table     = state;
-    struct job_selection arguments = {.name = path, .skips_fits = table->options->config.skips_fits};
+    struct job_selection arguments = table->options->config;    // without ranks and overrides, see check_predict
+    arguments.name                 = path;
     (void)name;
-    return add_rows(table, &arguments, errors);
+    return add_rows(table, &arguments);
 }
 
 static status check_predict(const struct arguments *arguments)
@@ -379,16 +381,16 @@ static status check_predict(const struct arguments *arguments)
     return OK;
 }
 
-static status add_all_rows(struct predictions *table, struct text_buffer *errors)
+static status add_all_rows(struct predictions *table)
 {
     const struct arguments *options = table->options;
     int64_t                 count   = 0;
-    TRY(cli_count_rows(&count, &options->config, errors));
+    TRY(cli_count_rows(&count, &options->config));
     table->progress = progress_begin("rows", count);
-    return options->all ? cli_visit_configs(add_config, table, errors) : add_rows(table, &options->config, errors);
+    return options->all ? cli_visit_configs(add_config, table) : add_rows(table, &options->config);
 }
 
-static status add_drawn_row(struct predictions *table, struct text_buffer *errors)
+static status add_drawn_row(struct predictions *table)
 {
     struct output      output;
     struct text_stream text;
@@ -396,7 +398,7 @@ static status add_drawn_row(struct predictions *table, struct text_buffer *error
     text_stream_open(&text);
     table->timeline = text.file;
     timeline_begin(text.file);
-    status result = add_all_rows(table, errors);
+    status result = add_all_rows(table);
     timeline_end(&(struct timeline_source){"prediction", 0}, text.file);
     text_stream_close(&text);
     result = failed(&result) ? result : output_append(&output, text.data, text.bytes);
@@ -406,14 +408,14 @@ static status add_drawn_row(struct predictions *table, struct text_buffer *error
     return result;
 }
 
-status command_predict(const struct arguments *options, struct text_buffer *errors)
+status command_predict(const struct arguments *options)
 {
     TRY(check_predict(options));
     if (options->sweep) {
-        return sweep_print(options, errors);
+        return sweep_print(options);
     }
     struct predictions table  = {.options = options, .list = options->json ? json_array() : NULL};
-    status             result = options->trace != NULL ? add_drawn_row(&table, errors) : add_all_rows(&table, errors);
+    status             result = options->trace != NULL ? add_drawn_row(&table) : add_all_rows(&table);
     if (!failed(&result) && table.list != NULL) {
         show_rows(show_predict_fields, NULL, table.list);
     } else if (!failed(&result) && !table.is_alone) {

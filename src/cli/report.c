@@ -31,11 +31,11 @@ static void collect(void *context, const struct predict_view *view)
     }
 }
 
-static status predict_parts(struct kernel_sums *sums, const struct arguments *chosen, struct text_buffer *errors)
+static status predict_parts(struct kernel_sums *sums, const struct arguments *chosen)
 {
     struct kernel_trace trace     = {.has_begin = true};
     struct predict_row  row       = {.explanation = {.visit = collect, .context = &trace}};
-    status              predicted = job_read(&row.job, &chosen->config, errors);
+    status              predicted = job_read(&row.job, &chosen->config);
     if (!failed(&predicted)) {
         predict_row_compute(&row, false);
         predicted = row.support;
@@ -46,11 +46,11 @@ static status predict_parts(struct kernel_sums *sums, const struct arguments *ch
     return predicted;
 }
 
-static status show_kernels(struct shown_trace *shown, const struct arguments *chosen, struct text_buffer *errors)
+static status show_kernels(struct shown_trace *shown, const struct arguments *chosen)
 {
     struct kernel_sums predicted;
     if (chosen->config.name != NULL) {
-        TRY(predict_parts(&predicted, chosen, errors));
+        TRY(predict_parts(&predicted, chosen));
         shown->predicted = &predicted;
     }
     kernel_trace_sum(&shown->traced, shown->trace);
@@ -58,7 +58,7 @@ static status show_kernels(struct shown_trace *shown, const struct arguments *ch
     return OK;
 }
 
-static status trace_print(const struct arguments *chosen, struct text_buffer *errors)
+static status trace_print(const struct arguments *chosen)
 {
     struct kernel_trace trace;
     struct shown_trace  shown = {.path = chosen->words.items[0], .trace = &trace};
@@ -69,7 +69,7 @@ static status trace_print(const struct arguments *chosen, struct text_buffer *er
         return fail_as(EXIT_USAGE, "--config: give --ranks as well");
     }
     status read = kernel_trace_read(&trace, chosen->words.items[0]);
-    read        = failed(&read) ? read : show_kernels(&shown, chosen, errors);
+    read        = failed(&read) ? read : show_kernels(&shown, chosen);
     kernel_trace_free(&trace);
     return read;
 }
@@ -102,10 +102,10 @@ static status find_accelerators(int64_t *accelerators, const struct mlperf_log *
 }
 
 // Computes the FLOPs per sequence of the benchmark's model, for logs without --config. NaN: unknown benchmark.
-static status find_flops(double *flops, const struct mlperf_log *log, struct text_buffer *errors)
+static status find_flops(double *flops, const struct mlperf_log *log, const struct arguments *chosen)
 {
     const struct mlperf_benchmark *benchmark = mlperf_find_benchmark(log->benchmark);
-    struct job_selection           none      = {.ranks = 1};
+    struct job_selection           none      = {.ranks = 1, .errors = chosen->config.errors};
     struct config                  config;
     char                           texts[3][128];
     const char                    *settings[3];
@@ -118,7 +118,7 @@ static status find_flops(double *flops, const struct mlperf_log *log, struct tex
         snprintf(texts[count], sizeof(texts[count]), "--mlperf %s", benchmark->settings[count]);
         settings[count] = texts[count];
     }
-    TRY(job_read_settings(&config, &none, settings, count, errors));
+    TRY(job_read_settings(&config, &none, settings, count));
     *flops = show_mlperf_flops(&config, log->sequence);
     return OK;
 }
@@ -136,8 +136,7 @@ static double percent_above(double seconds, double measured)
     return 100.0 * (seconds / measured - 1.0);
 }
 
-static status predict_job(struct shown_mlperf *shown, struct predict_row *row, const struct arguments *chosen,
-                          struct text_buffer *errors)
+static status predict_job(struct shown_mlperf *shown, struct predict_row *row, const struct arguments *chosen)
 {
     const struct mlperf_log *log       = &shown->runs[0];
     struct job_selection     selection = chosen->config;
@@ -145,7 +144,7 @@ static status predict_job(struct shown_mlperf *shown, struct predict_row *row, c
     if (selection.ranks == 0) {
         return fail_as(EXIT_USAGE, "--config: %s does not state its accelerators: give --ranks", log->path);
     }
-    TRY(job_read(&row->job, &selection, errors));
+    TRY(job_read(&row->job, &selection));
     const struct config           *config    = &row->job.config;
     const struct mlperf_benchmark *benchmark = mlperf_find_benchmark(log->benchmark);
     TRY(check_size("train.global_batch", config->train.global_batch, log->batch));
@@ -182,8 +181,7 @@ static void summarise(struct shown_mlperf *shown)
     free(steps);
 }
 
-static status show_runs(const struct mlperf_log *runs, int64_t count, const struct arguments *chosen,
-                        struct text_buffer *errors)
+static status show_runs(const struct mlperf_log *runs, int64_t count, const struct arguments *chosen)
 {
     struct shown_mlperf shown = {
         .runs = runs, .count = count, .predicted_percent = NAN, .published_percent = NAN, .teraflops = NAN};
@@ -191,8 +189,8 @@ static status show_runs(const struct mlperf_log *runs, int64_t count, const stru
     TRY(check_runs(runs, count));
     TRY(find_accelerators(&shown.accelerators, &runs[0], chosen->config.ranks));
     summarise(&shown);
-    status known = chosen->config.name != NULL ? predict_job(&shown, &row, chosen, errors)
-                                               : find_flops(&shown.flops, &runs[0], errors);
+    status known =
+        chosen->config.name != NULL ? predict_job(&shown, &row, chosen) : find_flops(&shown.flops, &runs[0], chosen);
     if (!failed(&known)) {
         if (shown.accelerators > 0) {
             shown.teraflops = shown.flops * shown.samples_per_second / (double)shown.accelerators / 1e12;
@@ -203,7 +201,7 @@ static status show_runs(const struct mlperf_log *runs, int64_t count, const stru
     return known;
 }
 
-static status mlperf_print(const struct arguments *chosen, struct text_buffer *errors)
+static status mlperf_print(const struct arguments *chosen)
 {
     int                count  = chosen->words.count;
     struct mlperf_log *runs   = memory_allocate((size_t)count * sizeof(*runs));
@@ -211,7 +209,7 @@ static status mlperf_print(const struct arguments *chosen, struct text_buffer *e
     for (int i = 0; i < count && !failed(&result); i++) {
         result = mlperf_read(&runs[i], chosen->words.items[i]);
     }
-    result = failed(&result) ? result : show_runs(runs, count, chosen, errors);
+    result = failed(&result) ? result : show_runs(runs, count, chosen);
     free(runs);
     return result;
 }
@@ -356,11 +354,11 @@ static status check_flags_of(const struct arguments *chosen)
                : OK;
 }
 
-status command_report(const struct arguments *chosen, struct text_buffer *errors)
+status command_report(const struct arguments *chosen)
 {
     TRY(check_flags_of(chosen));
     if (chosen->mlperf || chosen->is_trace) {
-        return chosen->mlperf ? mlperf_print(chosen, errors) : trace_print(chosen, errors);
+        return chosen->mlperf ? mlperf_print(chosen) : trace_print(chosen);
     }
     const struct report_format *format = report_find_format(chosen->format != NULL ? chosen->format : "text");
     if (chosen->words.count != 1) {

@@ -76,14 +76,14 @@ static status check_checkpoints(const struct checkpoint_config *checkpoint, cons
                          flag, why);
 }
 
-static status run_emulated(const struct arguments *arguments, struct benchmark *benchmark, struct text_buffer *errors)
+static status run_emulated(const struct arguments *arguments, struct benchmark *benchmark)
 {
     enum { DEFAULT_REPEATS = 3 };
     struct job_selection selection = arguments->config;
     enum emulate_stages  stages;
     TRY(check_emulation(arguments, &stages));
     selection.ranks = arguments->emulate;
-    TRY(benchmark_read(benchmark, &selection, errors));
+    TRY(benchmark_read(benchmark, &selection));
     status result = check_checkpoints(&benchmark->job.config.checkpoint, "--emulate", "trains nothing");
     if (!failed(&result)) {
         result = emulate_job(benchmark, stages, arguments->repeat > 0 ? arguments->repeat : DEFAULT_REPEATS);
@@ -129,7 +129,7 @@ static status add_profile(struct job_selection *selection, const char *range, st
     return OK;
 }
 
-status command_run(const struct arguments *given, struct text_buffer *errors)
+status command_run(const struct arguments *given)
 {
     struct arguments     copy = *given, *chosen = &copy;
     struct profile_range range;
@@ -142,10 +142,10 @@ status command_run(const struct arguments *given, struct text_buffer *errors)
                                   .is_quiet    = chosen->quiet,
                                   .is_verbose  = chosen->verbose};
     if (chosen->emulate > 0) {
-        return run_emulated(chosen, &benchmark, errors);
+        return run_emulated(chosen, &benchmark);
     }
     TRY(check_run(chosen));
-    TRY(benchmark_read(&benchmark, &chosen->config, errors));
+    TRY(benchmark_read(&benchmark, &chosen->config));
     const struct job         *job      = &benchmark.job;
     struct repeated_benchmark repeated = {benchmark, chosen->repeat};
     int                       ranks    = (int)job->request.mesh.world;
@@ -155,8 +155,9 @@ status command_run(const struct arguments *given, struct text_buffer *errors)
         result = check_checkpoints(&job->config.checkpoint, "--repeat", "starts every run from the initial weights");
     }
     if (!failed(&result)) {
-        result = repeats ? launch_ranks(&job->config.run, ranks, benchmark_repeat_rank, &repeated, errors)
-                         : launch_ranks(&job->config.run, ranks, benchmark_run_rank, &benchmark, errors);
+        result = repeats
+                     ? launch_ranks(&job->config.run, ranks, benchmark_repeat_rank, &repeated, chosen->config.errors)
+                     : launch_ranks(&job->config.run, ranks, benchmark_run_rank, &benchmark, chosen->config.errors);
     }
     free(benchmark.config_text);
     return result;

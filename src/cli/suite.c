@@ -56,7 +56,7 @@ static status launch(struct suite *suite, struct text_buffer *errors)
     return fail("no row of suite %.100s can run here; the first: %.600s", suite->name, suite->rows[0].problem);
 }
 
-status command_suite(const struct arguments *chosen, struct text_buffer *errors)
+status command_suite(const struct arguments *chosen)
 {
     char         folder[OPTION_PATH_BYTES];
     struct suite suite = {.json     = chosen->json,
@@ -82,7 +82,7 @@ status command_suite(const struct arguments *chosen, struct text_buffer *errors)
             suite_write_text(&suite, stdout);
         }
     } else if (!failed(&result)) {
-        result = launch(&suite, errors);
+        result = launch(&suite, chosen->config.errors);
     }
     suite_free(&suite);
     return result;

@@ -100,11 +100,10 @@ static void print_history(struct history *history, const struct table_format *fo
     }
 }
 
-status command_table(const struct arguments *chosen, struct text_buffer *errors)
+status command_table(const struct arguments *chosen)
 {
     const char *name   = chosen->format != NULL ? chosen->format : "text";
     int         format = 0;
-    (void)errors;
     while (format < FORMATS && strcmp(formats[format].name, name) != 0) {
         format++;
     }

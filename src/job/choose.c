@@ -5,7 +5,7 @@
 #include "gswbench/job.h"
 
 status job_read_settings(struct config *config, const struct job_selection *selection, const char *const *first,
-                         int count, struct text_buffer *errors)
+                         int count)
 {
     struct text_list overrides = {.count = 0};
     for (; overrides.count < count; overrides.count++) {
@@ -22,31 +22,31 @@ status job_read_settings(struct config *config, const struct job_selection *sele
     struct config_request request = {
         .name = "init", .overrides = overrides.items, .override_count = overrides.count, .ranks = selection->ranks};
     struct plan_request resolved;
-    TRY(config_read_text(config, &request, "", 0, errors));
+    TRY(config_read_text(config, &request, "", 0, selection->errors));
     return job_check(&resolved, config);
 }
 
-static status read_model(struct config *config, struct job_selection *selection, struct text_buffer *errors)
+static status read_model(struct config *config, struct job_selection *selection)
 {
     char        model[1100];
     const char *first[] = {model, "parallel.fsdp=auto"};
     snprintf(model, sizeof(model), "--model model.preset=%s", selection->name);
-    return job_read_settings(config, selection, first, 2, errors);
+    return job_read_settings(config, selection, first, 2);
 }
 
 // Reads a published configuration, with layout and batch for the selected number of ranks; without a selection, for the
 // smallest number of ranks in its table of published results.
-static status read_published(struct config *config, struct job_selection *selection, struct text_buffer *errors)
+static status read_published(struct config *config, struct job_selection *selection)
 {
     struct config_row rows[CONFIG_ROWS_MAX];
     struct job        job;
     int               count;
-    TRY(job_rows(selection, rows, &count, errors));
+    TRY(job_rows(selection, rows, &count));
     selection->ranks = rows[0].ranks;
     if (selection->ranks == 0) {
-        return job_read_config(config, selection, errors);
+        return job_read_config(config, selection);
     }
-    TRY(job_read(&job, selection, errors));
+    TRY(job_read(&job, selection));
     *config = job.config;
     return OK;
 }
@@ -77,17 +77,16 @@ static status is_small_enough(bool *is_small, const struct config *config, int64
 
 // Chooses the model tiny-llama, which fits any machine. If the user selected no number of ranks, the job gets 4, 2
 // or 1 ranks, at most `places`: the number of devices, or of cores on a machine without devices.
-static status choose_small(struct config *config, struct job_selection *selection, int places,
-                           struct text_buffer *errors)
+static status choose_small(struct config *config, struct job_selection *selection, int places)
 {
     selection->name  = "tiny-llama";
     selection->ranks = selection->ranks > 0 ? selection->ranks : places >= 4 ? 4 : places >= 2 ? 2 : 1;
-    return job_read_config(config, selection, errors);
+    return job_read_config(config, selection);
 }
 
 // Chooses Llama 3.1 8B with FSDP over all devices, and halves its 32 layers until it fits; else tiny-llama.
 static status choose_for_devices(struct config *config, struct job_selection *selection,
-                                 const struct job_machine *machine, struct text_buffer *errors)
+                                 const struct job_machine *machine)
 {
     struct hardware_config hardware;
     struct job_selection   all      = *selection;
@@ -99,25 +98,24 @@ static status choose_for_devices(struct config *config, struct job_selection *se
         const char *first[] = {"model.preset=llama3.1-8b", "parallel.fsdp=auto", "train.sequence=8192", profile,
                                layers};
         snprintf(layers, sizeof(layers), "model.layers=%d", number);
-        TRY(job_read_settings(config, &all, first, sizeof(first) / sizeof(first[0]), errors));
+        TRY(job_read_settings(config, &all, first, sizeof(first) / sizeof(first[0])));
         TRY(is_small_enough(&is_small, config, machine->device_bytes));
     }
     if (is_small) {
         *selection = all;
         return OK;
     }
-    return choose_small(config, selection, machine->devices, errors);
+    return choose_small(config, selection, machine->devices);
 }
 
-status job_choose(struct config *config, struct job_selection *selection, const struct job_machine *machine,
-                  struct text_buffer *errors)
+status job_choose(struct config *config, struct job_selection *selection, const struct job_machine *machine)
 {
     if (selection->name != NULL) {
-        TRY((job_names_config(selection->name) ? read_published : read_model)(config, selection, errors));
+        TRY((job_names_config(selection->name) ? read_published : read_model)(config, selection));
     } else if (machine->devices > 0) {
-        TRY(choose_for_devices(config, selection, machine, errors));
+        TRY(choose_for_devices(config, selection, machine));
     } else {
-        TRY(choose_small(config, selection, machine->cores, errors));
+        TRY(choose_small(config, selection, machine->cores));
     }
     return check_open(config);
 }

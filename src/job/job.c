@@ -36,8 +36,7 @@ static status require_config(const struct job_selection *selection)
 }
 
 // Adds to each error line the config's path, and the file and line of the options that the error names.
-static status report(const struct config *config, const struct config_request *request, const char *lines,
-                     struct text_buffer *errors)
+static status report(const struct config *config, const struct job_selection *selection, const char *lines)
 {
     int  count = 0;
     char path[sizeof(config->path)];
@@ -47,13 +46,13 @@ static status report(const struct config *config, const struct config_request *r
         struct text_buffer places = {.text = NULL};
         size_t             length = strcspn(line, "\n");
         snprintf(text, sizeof(text), "%.*s", (int)length, line);
-        config_print_places(&places, request, text);
+        job_print_places(&places, selection, text);
         if (config->ranks > 0) {
             snprintf(ranks, sizeof(ranks), "at %" PRId64 " rank%s", config->ranks, config->ranks == 1 ? "" : "s");
         }
         const char *and = ranks[0] != '\0' && places.length > 0 ? "; " : "";
         bool is_placed  = ranks[0] != '\0' || places.length > 0;
-        text_append(errors, "E-CONFIG %s: %s%s%s%s%s%s\n", path, text, is_placed ? " (" : "", ranks, and,
+        text_append(selection->errors, "E-CONFIG %s: %s%s%s%s%s%s\n", path, text, is_placed ? " (" : "", ranks, and,
                     places.length > 0 ? places.text : "", is_placed ? ")" : "");
         text_free(&places);
         line += length + (line[length] == '\n');
@@ -61,27 +60,25 @@ static status report(const struct config *config, const struct config_request *r
     return fail("%d configuration error%s", count, count == 1 ? "" : "s");
 }
 
-static status read_config(struct config *config, struct plan_request *request, const struct job_selection *selection,
-                          struct text_buffer *errors)
+static status read_config(struct config *config, struct plan_request *request, const struct job_selection *selection)
 {
     TRY(require_config(selection));
     struct config_request chosen = make_request(selection);
-    TRY(config_read(config, &chosen, errors));
+    TRY(config_read(config, &chosen, selection->errors));
     status check = job_check(request, config);
-    return failed(&check) ? report(config, &chosen, check.text, errors) : OK;
+    return failed(&check) ? report(config, selection, check.text) : OK;
 }
 
 // Resolves the layout and copies it into the configuration. Without a number of ranks, this is the smallest layout.
-static status resolve(struct job *job, const struct job_selection *selection, struct text_buffer *errors)
+static status resolve(struct job *job, const struct job_selection *selection)
 {
     struct config *config = &job->config;
     job->is_open          = job_is_open(config);
     if (job->is_open) {
-        struct plan_sections  sections = job_sections(config);
-        struct config_request chosen   = make_request(selection);
-        status                resolved = plan_resolve(&job->request, &sections);
-        resolved                       = failed(&resolved) ? resolved : job_check_layout(&job->request, config);
-        TRY(failed(&resolved) ? report(config, &chosen, resolved.text, errors) : OK);
+        struct plan_sections sections = job_sections(config);
+        status               resolved = plan_resolve(&job->request, &sections);
+        resolved                      = failed(&resolved) ? resolved : job_check_layout(&job->request, config);
+        TRY(failed(&resolved) ? report(config, selection, resolved.text) : OK);
     }
     config->parallel = job->request.parallel;
     config->train    = job->request.train;
@@ -90,31 +87,31 @@ static status resolve(struct job *job, const struct job_selection *selection, st
     return OK;
 }
 
-status job_read_config(struct config *config, const struct job_selection *selection, struct text_buffer *errors)
+status job_read_config(struct config *config, const struct job_selection *selection)
 {
     struct plan_request request;
-    return read_config(config, &request, selection, errors);
+    return read_config(config, &request, selection);
 }
 
-status job_read(struct job *job, const struct job_selection *selection, struct text_buffer *errors)
+status job_read(struct job *job, const struct job_selection *selection)
 {
-    TRY(read_config(&job->config, &job->request, selection, errors));
-    return resolve(job, selection, errors);
+    TRY(read_config(&job->config, &job->request, selection));
+    return resolve(job, selection);
 }
 
 // If the configured layout is invalid, this uses data parallelism only, even if that does not divide the batch.
-status job_read_open(struct job *job, const struct job_selection *selection, struct text_buffer *errors)
+status job_read_open(struct job *job, const struct job_selection *selection)
 {
     struct config        *config = &job->config;
     struct config_request chosen = make_request(selection);
     TRY(require_config(selection));
-    TRY(config_read(config, &chosen, errors));
+    TRY(config_read(config, &chosen, selection->errors));
     status sections = job_check_sections(config), whole = job_check(&job->request, config);
     if (failed(&sections) || (failed(&whole) && config->train.global_batch == 0)) {
-        return report(config, &chosen, whole.text, errors);
+        return report(config, selection, whole.text);
     }
     if (!failed(&whole)) {
-        return resolve(job, selection, errors);
+        return resolve(job, selection);
     }
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         mesh_ask(&config->parallel, (enum axis)axis, axis_rows[axis].values == AXIS_REST ? config->ranks : 1);
@@ -137,11 +134,12 @@ static void add_override(struct text_list *overrides, const char *key, const cha
 }
 
 // The user's overrides come after the row's precision, gpu and variant, and take precedence.
-status job_read_row(struct job *job, const struct job_selection *selection, const struct config_row *row,
-                    struct text_buffer *errors)
+status job_read_row(struct job *job, const struct job_selection *selection, const struct config_row *row)
 {
-    struct job_selection selected = {.name = selection->name, .ranks = row->ranks, .skips_fits = selection->skips_fits};
+    struct job_selection selected = *selection;
     char                 precision[64], gpu[sizeof(row->gpu) + 32], variant[64];
+    selected.ranks           = row->ranks;
+    selected.overrides.count = 0;
     add_override(&selected.overrides, "precision.compute", row->precision, precision, sizeof(precision));
     add_override(&selected.overrides, "hardware.profile", row->gpu, gpu, sizeof(gpu));
     add_override(&selected.overrides, "published.variant", row->variant, variant, sizeof(variant));
@@ -151,11 +149,10 @@ status job_read_row(struct job *job, const struct job_selection *selection, cons
     for (int i = 0; i < selection->overrides.count; i++) {
         selected.overrides.items[selected.overrides.count++] = selection->overrides.items[i];
     }
-    return job_read(job, &selected, errors);
+    return job_read(job, &selected);
 }
 
-status job_rows(const struct job_selection *selection, struct config_row rows[CONFIG_ROWS_MAX], int *count,
-                struct text_buffer *errors)
+status job_rows(const struct job_selection *selection, struct config_row rows[CONFIG_ROWS_MAX], int *count)
 {
     TRY(require_config(selection));
     if (selection->ranks > 0) {
@@ -164,7 +161,7 @@ status job_rows(const struct job_selection *selection, struct config_row rows[CO
         return OK;
     }
     struct config_request request = make_request(selection);
-    return config_rows(&request, rows, count, errors);
+    return config_rows(&request, rows, count, selection->errors);
 }
 
 // Formats an axis size: " tp 8", or nothing if it is the default. Returns the length.

@@ -81,11 +81,12 @@ static void keep_problem(struct suite_row *row, const status *error, const struc
     snprintf(row->problem, sizeof(row->problem), "%.*s", (int)strcspn(text, "\n"), text);
 }
 
-static void read_row(struct suite_row *row, const struct job_selection *selection)
+static void read_row(struct suite_row *row, struct job_selection *selection)
 {
     struct text_buffer errors = {.text = NULL};
     row->benchmark            = memory_allocate(sizeof(*row->benchmark));
-    status read               = benchmark_read(row->benchmark, selection, &errors);
+    selection->errors         = &errors;
+    status read               = benchmark_read(row->benchmark, selection);
     if (failed(&read)) {
         keep_problem(row, &read, &errors);
         free(row->benchmark);

@@ -27,25 +27,25 @@ static status check_ranks(const struct config *config, int64_t ranks, const stru
                    mesh.world);
 }
 
-static status read_job(struct job *job, const struct job_selection *selection, struct text_buffer *errors)
+static status read_job(struct job *job, const struct job_selection *selection)
 {
-    status read   = job_read(job, selection, errors);
+    status read   = job_read(job, selection);
     status launch = OK;
     if (failed(&read) && comm_launched_ranks() > 0) {
-        launch = check_ranks(&job->config, selection->ranks, errors);
+        launch = check_ranks(&job->config, selection->ranks, selection->errors);
     }
     if (failed(&launch)) {
-        text_free(errors);    // the other errors are consequences of this one
+        text_free(selection->errors);    // the other errors are consequences of this one
         return launch;
     }
     return read;
 }
 
-status benchmark_read(struct benchmark *benchmark, const struct job_selection *selection, struct text_buffer *errors)
+status benchmark_read(struct benchmark *benchmark, const struct job_selection *selection)
 {
     struct job_selection launched = *selection;
-    TRY(launch_count_ranks(&launched, errors));
-    TRY(read_job(&benchmark->job, &launched, errors));
+    TRY(launch_count_ranks(&launched));
+    TRY(read_job(&benchmark->job, &launched));
     TRY(benchmark->job.support);
     TRY(thresholds_check(&benchmark->job.config.run));
     struct text_stream text;

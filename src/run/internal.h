@@ -21,7 +21,7 @@
 #define NOTE(name) ((struct result_reason){name, VERDICT_VALID, -1, -1, ""})
 
 // launch.c: sets the number of ranks: the launcher's, else the requested one, else the one that [parallel] needs.
-status launch_count_ranks(struct job_selection *selection, struct text_buffer *errors);
+status launch_count_ranks(struct job_selection *selection);
 
 // facts.c: notes_add adds notes on shared cores and devices, run.check, and the layout. notes_add_disturbances notes
 // profilers and injected faults, which change the step times.

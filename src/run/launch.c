@@ -11,7 +11,7 @@
 
 // The number of ranks is the launcher's, even if that is 1; else the requested one; else the product of the axes in
 // [parallel], where auto counts as 1.
-status launch_count_ranks(struct job_selection *selection, struct text_buffer *errors)
+status launch_count_ranks(struct job_selection *selection)
 {
     int launched = comm_launched_ranks();
     if (launched > 0 && selection->ranks > 0 && launched != selection->ranks) {
@@ -23,7 +23,7 @@ status launch_count_ranks(struct job_selection *selection, struct text_buffer *e
     }
     if (selection->ranks == 0) {
         struct config config;
-        TRY(job_read_config(&config, selection, errors));
+        TRY(job_read_config(&config, selection));
         selection->ranks = mesh_asked_ranks(&config.parallel, MESH_ALL_AXES);
     }
     return OK;

@@ -38,10 +38,10 @@ static const char *find_label(const struct published_row *row)
 
 static void open_row(struct job *job, const struct published_row *row)
 {
-    struct text_buffer   errors                            = {.text = NULL};
-    struct job_selection selection                         = {.name = row->config, .ranks = row->ranks};
+    struct text_buffer   errors    = {.text = NULL};
+    struct job_selection selection = {.name = row->config, .ranks = row->ranks, .errors = &errors};
     selection.overrides.items[selection.overrides.count++] = line_of("precision.compute=%s", row->precision);
-    status read                                            = job_read(job, &selection, &errors);
+    status read                                            = job_read(job, &selection);
     cr_assert_not(failed(&read), "%s at %d ranks: %s", row->config, (int)row->ranks, errors.text);
     text_free(&errors);
 }
@@ -91,6 +91,5 @@ Test(published_rows, say_how_many_overrides_they_take)
     static struct job           job;
     static struct job_selection selection = {.name = "tiny-llama", .overrides = {.count = TEXT_LIST_MAX}};
     struct config_row           row       = {.ranks = 1, .precision = "bf16", .gpu = "h100-sxm"};
-    struct text_buffer          errors    = {.text = NULL};
-    cr_expect_str_eq(job_read_row(&job, &selection, &row, &errors).text, "more than 254 overrides");
+    cr_expect_str_eq(job_read_row(&job, &selection, &row).text, "more than 254 overrides");
 }

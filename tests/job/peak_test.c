@@ -95,9 +95,9 @@ static struct config choose(const struct job_machine *machine, int64_t ranks, in
 {
     struct config        config;
     struct text_buffer   errors    = {.text = NULL};
-    struct job_selection selection = {.ranks = ranks};
+    struct job_selection selection = {.ranks = ranks, .errors = &errors};
     setenv("GSWBENCH_CONFIGS", GSWBENCH_SOURCE_DIR "/configs", 1);
-    status chosen = job_choose(&config, &selection, machine, &errors);
+    status chosen = job_choose(&config, &selection, machine);
     cr_assert_str_empty(chosen.text, "%s", errors.text);
     cr_expect_eq(selection.ranks, expected_ranks);
     return config;

@@ -40,11 +40,10 @@ static void expect_fit(struct sum *sum, const struct job *job)
 
 static void add_row(void *context, const struct job_selection *selection, const struct config_row *chosen)
 {
-    struct sum        *sum    = context;
-    struct predict_row row    = {.explanation = {.visit = NULL}};
-    struct text_buffer errors = {.text = NULL};
-    status             read   = job_read_row(&row.job, selection, chosen, &errors);
-    cr_assert_not(failed(&read), "%s", errors.text);
+    struct sum        *sum  = context;
+    struct predict_row row  = {.explanation = {.visit = NULL}};
+    status             read = job_read_row(&row.job, selection, chosen);
+    cr_assert_not(failed(&read), "%s", selection->errors->text);
     expect_fit(sum, &row.job);
     if (row.job.config.published.memory_gib == 0.0) {
         return;

@@ -31,8 +31,9 @@ static inline void each_row(visit_row *visit, void *context)
             struct config_row    rows[CONFIG_ROWS_MAX];
             struct text_buffer   errors = {.text = NULL};
             int                  row_count;
-            struct job_selection selection = {.name = arena_format(&arena, "%s/%s.ini", folders[folder], *name)};
-            status               listed    = job_rows(&selection, rows, &row_count, &errors);
+            struct job_selection selection = {.name   = arena_format(&arena, "%s/%s.ini", folders[folder], *name),
+                                              .errors = &errors};
+            status               listed    = job_rows(&selection, rows, &row_count);
             cr_assert_not(failed(&listed), "%s", errors.text);
             for (int row = 0; row < row_count; row++) {
                 visit(context, &selection, &rows[row]);

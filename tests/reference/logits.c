@@ -61,9 +61,9 @@ int main(int count, char **words)
     static op_run       *run[OP_COUNT];
     struct backend_ops   ops       = backend_host;
     struct backend       backend   = {.ops = &ops};
-    struct job_selection selection = {.name = words[1], .ranks = 1};
+    struct text_buffer   errors    = {.text = NULL};
+    struct job_selection selection = {.name = words[1], .ranks = 1, .errors = &errors};
     struct config        config;
-    struct text_buffer   errors  = {.text = NULL};
     struct plan_request  request = {.rank = 0};
     struct plan          plan;
     struct local_hub    *hub = local_hub_open(1);
@@ -72,7 +72,7 @@ int main(int count, char **words)
     if (count != 4) {
         FATAL(EXIT_USAGE, "usage: logits CONFIG CHECKPOINT OUT");
     }
-    require(job_read_config(&config, &selection, &errors));
+    require(job_read_config(&config, &selection));
     require(job_check(&request, &config));
     require(plan_build(&plan, &request));
     memcpy(run, backend_host.run, sizeof(run));

@@ -85,14 +85,14 @@ struct plan *tiny_plan_of(const char *row, int64_t rank)
 void layout_job(struct job *job, const char *name, int64_t ranks, const char *settings)
 {
     static char          words[1024];
-    struct job_selection selection = {.name = name, .ranks = ranks};
     struct text_buffer   errors    = {.text = NULL};
+    struct job_selection selection = {.name = name, .ranks = ranks, .errors = &errors};
     char                *rest      = words;
     snprintf(words, sizeof(words), "%s", settings);
     for (char *word; (word = strtok_r(rest, " ", &rest)) != NULL;) {
         selection.overrides.items[selection.overrides.count++] = word;
     }
-    status read = job_read(job, &selection, &errors);
+    status read = job_read(job, &selection);
     if (failed(&read)) {
         FATAL(EXIT_INTERNAL, "%s", errors.text);
     }
