@@ -12,7 +12,7 @@
 struct mlperf_benchmark {
     const char *name;           // NULL ends the list
     int64_t     sequence;       // sequence length, for logs that do not state it
-    const char *settings[3];    // options of the model; NULL: no more
+    const char *settings[3];    // options of the model, as overrides of --mlperf; NULL: no more
 };
 extern const struct mlperf_benchmark mlperf_benchmarks[];
 

@@ -25,18 +25,9 @@ const struct flag compare_flags[] = {
 static status read_threshold(const char *fail_on, double *threshold)
 {
     static const char word[] = "slower:";
-    char              number[32];
-    *threshold = 0.01;
-    if (fail_on == NULL) {
-        return OK;
-    }
-    size_t length = strlen(fail_on);
-    if (strncmp(fail_on, word, strlen(word)) != 0 || fail_on[length - 1] != '%' ||
-        !text_copy(number, sizeof(number), fail_on + strlen(word))) {
-        return fail_as(EXIT_USAGE, "--fail-on %s: expected slower:2%%", fail_on);
-    }
-    number[strlen(number) - 1] = '\0';
-    if (!number_parse_real(number, threshold) || *threshold < 0) {
+    *threshold               = 1;
+    if (fail_on != NULL && (strncmp(fail_on, word, strlen(word)) != 0 ||
+                            !number_parse_percent(fail_on + strlen(word), threshold) || *threshold < 0)) {
         return fail_as(EXIT_USAGE, "--fail-on %s: expected slower:2%%", fail_on);
     }
     *threshold /= 100;

@@ -75,35 +75,23 @@ static status find_config(const char *name, char *path, size_t bytes)
                : fail_as(EXIT_USAGE, "%s: no such configuration: gswbench configs lists them", name);
 }
 
+// Lists the named configurations, or all. Without --json, prints the files of named ones.
 static status list_configs(struct listing *listing, const struct text_list *names)
 {
     char path[1024];
     for (int i = 0; i < names->count; i++) {
         TRY(find_config(names->items[i], path, sizeof(path)));
-        TRY(list_config(listing, names->items[i], path));
+        TRY(listing->arguments->json ? list_config(listing, names->items[i], path) : show_config_file(path));
     }
     return names->count == 0 ? cli_visit_configs(list_config, listing) : OK;
 }
 
-static status print_files(const struct text_list *names)
-{
-    char path[1024];
-    for (int i = 0; i < names->count; i++) {
-        TRY(find_config(names->items[i], path, sizeof(path)));
-        TRY(show_config_file(path));
-    }
-    return OK;
-}
-
 status command_configs(const struct arguments *configs)
 {
-    if (configs->words.count > 0 && !configs->json) {
-        return print_files(&configs->words);
-    }
     json_t        *list    = configs->json ? json_array() : NULL;
     struct listing listing = {.arguments = configs, .list = list};
     status         result  = list_configs(&listing, &configs->words);
-    if (!failed(&result) && listing.rows == 0) {
+    if (!failed(&result) && listing.rows == 0 && (configs->json || configs->words.count == 0)) {
         result = fail_as(EXIT_USAGE, "no row matches: gswbench configs lists all rows");
     }
     if (list != NULL && !failed(&result)) {

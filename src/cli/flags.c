@@ -30,14 +30,6 @@ const struct flag *flags_find(const struct command *command, const char *name, s
     return NULL;
 }
 
-// Returns the value that the user gave to an unknown flag: the text after '=', or the next word.
-static const char *wanted_value(const struct parser *parser)
-{
-    const char *equals = strchr(parser->words[parser->place], '=');
-    const char *next   = parser->place + 1 < parser->count ? parser->words[parser->place + 1] : "-";
-    return equals != NULL ? equals + 1 : next[0] != '-' ? next : "VALUE";
-}
-
 // Returns "SECTION.KEY" of the option with the name of this flag, or NULL.
 static const char *find_key(const struct parser *parser, const char *flag)
 {
@@ -63,7 +55,9 @@ static const char *find_setting(const struct parser *parser, const char *flag)
     if (key == NULL || flags_find(parser->command, "--set", strlen("--set")) == NULL) {
         return NULL;
     }
-    const char                  *value = wanted_value(parser);
+    const char                  *equals = strchr(parser->words[parser->place], '=');
+    const char                  *next   = parser->place + 1 < parser->count ? parser->words[parser->place + 1] : "-";
+    const char                  *value  = equals != NULL ? equals + 1 : next[0] != '-' ? next : "VALUE";
     const struct config_section *section;
     const struct option         *option = config_find_option(key, strlen(key), &section);
     if (option != NULL && option->type == OPTION_BOOLEAN && strcmp(value, "VALUE") == 0) {
@@ -164,15 +158,6 @@ static status append_text(struct text_list *list, const struct flag *flag, const
     return OK;
 }
 
-static status set_integer(const struct flag *flag, const char *text, int64_t *value)
-{
-    if (!number_parse_integer(text, value) || *value < flag->minimum || *value > flag->maximum) {
-        return fail_as(EXIT_USAGE, "%s %s: expected an integer from %" PRId64 " to %" PRId64, flag->name, text,
-                       flag->minimum, flag->maximum);
-    }
-    return OK;
-}
-
 // Sets the configuration from --config or an operand. Fails if there are two.
 static status set_config(const struct parser *parser, const char *value, const char **name)
 {
@@ -188,7 +173,8 @@ static status set_config(const struct parser *parser, const char *value, const c
 
 static status set_flag(const struct parser *parser, const struct flag *flag, const char *value)
 {
-    void *field = (char *)parser->arguments + flag->offset;
+    void   *field = (char *)parser->arguments + flag->offset;
+    int64_t number;
     if (strcmp(flag->name, CONFIG) == 0) {
         return set_config(parser, value, field);
     }
@@ -200,7 +186,12 @@ static status set_flag(const struct parser *parser, const struct flag *flag, con
         *(const char **)field = value;
         return OK;
     case FLAG_INTEGER:
-        return set_integer(flag, value, field);
+        if (!number_parse_integer(value, &number) || number < flag->minimum || number > flag->maximum) {
+            return fail_as(EXIT_USAGE, "%s %s: expected an integer from %" PRId64 " to %" PRId64, flag->name, value,
+                           flag->minimum, flag->maximum);
+        }
+        *(int64_t *)field = number;
+        return OK;
     case FLAG_OVERRIDE:
         value = arena_format(parser->arena, "%s %s=%s", flag->name, flag->target, value != NULL ? value : "yes");
         break;

@@ -107,18 +107,15 @@ static status find_flops(double *flops, const struct mlperf_log *log, const stru
     const struct mlperf_benchmark *benchmark = mlperf_find_benchmark(log->benchmark);
     struct job_selection           none      = {.ranks = 1, .errors = chosen->config.errors};
     struct config                  config;
-    char                           texts[3][128];
-    const char                    *settings[3];
     int                            count = 0;
     *flops                               = NAN;
     if (benchmark == NULL) {
         return OK;
     }
-    for (; count < 3 && benchmark->settings[count] != NULL; count++) {
-        snprintf(texts[count], sizeof(texts[count]), "--mlperf %s", benchmark->settings[count]);
-        settings[count] = texts[count];
+    while (count < 3 && benchmark->settings[count] != NULL) {
+        count++;
     }
-    TRY(job_read_settings(&config, &none, settings, count));
+    TRY(job_read_settings(&config, &none, benchmark->settings, count));
     *flops = show_mlperf_flops(&config, log->sequence);
     return OK;
 }

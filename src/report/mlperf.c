@@ -25,10 +25,10 @@ static const double slow = 1.05;    // an interval is slow if its time per step 
 
 // clang-format off
 const struct mlperf_benchmark mlperf_benchmarks[] = {
-    {"gpt3", 2048, {"model.preset=gpt3-175b"}},
-    {"llama2_70b_lora", 8192, {"model.preset=llama2-70b", "adapters.rank=16", "adapters.targets=qkv,projection"}},
-    {"llama31_405b", 8192, {"model.preset=llama3.1-405b"}},
-    {"llama31_8b", 8192, {"model.preset=llama3.1-8b"}},
+    {"gpt3", 2048, {"--mlperf model.preset=gpt3-175b"}},
+    {"llama2_70b_lora", 8192, {"--mlperf model.preset=llama2-70b", "--mlperf adapters.rank=16", "--mlperf adapters.targets=qkv,projection"}},
+    {"llama31_405b", 8192, {"--mlperf model.preset=llama3.1-405b"}},
+    {"llama31_8b", 8192, {"--mlperf model.preset=llama3.1-8b"}},
     {NULL, 0, {NULL}},
 };
 // clang-format on
