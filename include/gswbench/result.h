@@ -221,7 +221,8 @@ status result_load_document(const char *path, json_t **document);
 // Converts a result without its figures to JSON. The caller owns the reference.
 json_t *result_to_json(const struct result *result);
 
-// Returns the key of the figures in result.json ("result", "emulated", "predicted" or "unverified").
+// Returns the key of the figures in result.json, which is one of result_figures_keys (ends with NULL).
+extern const char *const       result_figures_keys[];
 const char                    *result_figures_key(const struct result *result);
 extern const struct json_field result_figure_fields[];    // of struct result_figures
 

@@ -2,12 +2,11 @@
 // Writes a comparison as JSON, schema "gswbench.comparison/2".
 #include <stddef.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "gswbench/arena.h"
 #include "gswbench/comparison.h"
 #include "gswbench/json.h"
-#include "gswbench/result.h"
+#include "gswbench/text.h"
 #include "internal.h"
 
 // clang-format off
@@ -45,7 +44,7 @@ static const struct json_field rows[] = {
 // for this key points to the figures. The other three are NULL and are written as null.
 struct side {
     struct result                result;
-    const struct result_figures *correct, *emulated, *predicted, *unverified;
+    const struct result_figures *figures[4];    // one for each of result_figures_keys
 };
 struct document {
     struct comparison comparison;
@@ -57,10 +56,10 @@ static const struct json_field side_fields[] = {
     ROW_INTEGER(result, "ranks", mesh.world),
     ROW_TEXT(result, "precision", precision),
     ROW_INTEGER(result, "allocated_bytes", allocated_bytes),
-    FIGURES("result", correct),
-    FIGURES("emulated", emulated),
-    FIGURES("predicted", predicted),
-    FIGURES("unverified", unverified),
+    FIGURES("result", figures[0]),
+    FIGURES("emulated", figures[1]),
+    FIGURES("predicted", figures[2]),
+    FIGURES("unverified", figures[3]),
     JSON_END
 };
 static const struct json_field repeats[] = {
@@ -97,13 +96,9 @@ const struct json_field comparisons_fields[] = {
 
 static struct side describe(const struct result *result)
 {
-    const char                  *key     = result_figures_key(result);
-    const struct result_figures *figures = &result->figures;
-    return (struct side){.result     = *result,
-                         .correct    = strcmp(key, "result") == 0 ? figures : NULL,
-                         .emulated   = strcmp(key, "emulated") == 0 ? figures : NULL,
-                         .predicted  = strcmp(key, "predicted") == 0 ? figures : NULL,
-                         .unverified = strcmp(key, "unverified") == 0 ? figures : NULL};
+    struct side side                                                          = {.result = *result};
+    side.figures[text_index(result_figures_key(result), result_figures_keys)] = &result->figures;
+    return side;
 }
 
 bool comparison_write_json(const struct comparison *list, int64_t count, FILE *file)

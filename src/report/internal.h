@@ -11,32 +11,27 @@
 
 #include "gswbench/report.h"
 
-// Returns text from a file with control characters replaced (report_value.c). It is valid for the next 15 calls.
+// Format values as text (report_value.c). The text is valid for the next 15 calls. report_safe returns text from a file
+// with control characters replaced. For HTML pages, report_digits prints seconds with four significant digits, and
+// report_decimals returns how many decimals these are. All times of a table get the decimals of the step time in it.
 const char *report_safe(const char *from);
-
-// For HTML pages: report_digits prints seconds with four significant digits, report_decimals returns how many decimals
-// these are. All times of a table get the decimals of the step time in it.
 const char *report_digits(double seconds);
 int         report_decimals(double seconds);
-
-// Returns the memory of a device in bytes, from [hardware] memory_gb; 0: unknown.
-double report_device_bytes(const struct result *result);
-
-// Returns the text that follows the published step time of a prediction. It says whether constants of the cost model
-// were fitted to this time. The text is empty for a run.
-const char *report_error_status(const struct result *result);
 const char *report_real(double value);
 const char *report_percent(double share);
 const char *report_upper(const char *word);
 const char *report_grouped(double value, char separator);
 
+// Returns the memory of a device in bytes, from [hardware] memory_gb; 0: unknown.
+double report_device_bytes(const struct result *result);
+// Returns the text that follows the published step time of a prediction. It says whether constants of the cost model
+// were fitted to this time. The text is empty for a run.
+const char *report_error_status(const struct result *result);
 // Returns the source of the peak that MFU divides by.
 const char *report_peak_source(const struct result *result);
-
-// Says where the times of the traced step come from.
-const char *report_name_source(const struct result_trace *trace);
-// Returns a suffix that says how ops on the device were timed, by CUPTI or by CUDA events: ", ops timed by events"; ""
+// Say where the times of the traced step come from, and how ops on the device were timed: ", ops timed by events"; ""
 // without a device.
+const char *report_name_source(const struct result_trace *trace);
 const char *report_name_timing(const struct result_trace *trace);
 
 // Returns whether the folder at path has the journal of a run, run.jsonl (report_files.c).
@@ -47,30 +42,17 @@ bool report_has_journal(const char *path);
 // Writes the axes of the layout with more than one rank: "  fsdp 64  tp 2" with before = "  " and between = " ".
 void report_write_axes(const struct result *result, const char *before, const char *between, FILE *file);
 
-// Write "sequence 128  micro batch 2 ...", and the line "ranks 64  fsdp 64".
-void report_write_batch(const struct result *result, FILE *file);
-void report_write_layout(const struct result *result, FILE *file);
-
-// Write the recorded GPU values as a text line and as tables (report_devices.c). Without GPUs they write nothing.
-void report_write_devices(const struct result *result, FILE *file);
-void html_write_devices(const struct result *result, FILE *file);
-
-// Writes the heat map of compute times by rank and step (report_compute_times.c). Writes nothing if they are unknown.
-void html_write_compute_times(const struct result *result, FILE *file);
-
-// Writes the end of a run with every reason of its verdict, each in one line (report_end.c).
-void report_write_whole_end(const struct result *result, FILE *file);
+report_writer report_write_batch;             // "sequence 128  micro batch 2 ..."
+report_writer report_write_layout;            // the line "ranks 64  fsdp 64"
+report_writer report_write_devices;           // recorded GPU values; without GPUs nothing (report_devices.c)
+report_writer report_write_whole_end;         // end of a run with all reasons, each in one line (report_end.c)
+report_writer report_write_communications;    // of the traced step; without one nothing (report_communication.c)
 
 // report_longest_rank returns the rank with the largest excess of compute time over the median of the ranks with the
 // same work; NULL: unknown. report_expected_parts returns the waterfall that was predicted for a run; NULL: unknown, or
 // the result is itself a prediction (report_text.c).
 const struct result_rank *report_longest_rank(const struct result *result);
 const struct waterfall   *report_expected_parts(const struct result *result);
-
-// Write the communication ops of the traced step as text and as a table (report_communication.c). Without a trace they
-// write nothing.
-void report_write_communications(const struct result *result, FILE *file);
-void html_write_communication_times(const struct result *result, FILE *file);
 
 // Returns the value of the setting "section.key", or "" if it does not exist (comparison.c).
 const char *report_find_setting(const struct result *result, const char *name);
@@ -94,24 +76,17 @@ void comparison_list_settings(const struct comparison *comparison, bool has_mach
 // Returns whether both results are predictions with the same profiles, whose errors mostly cancel in a comparison.
 bool comparison_shares_errors(const struct comparison *comparison);
 
-// Writes the tables of memory, work, communication, ranks, environment and configuration, and how to read them
-// (report_tables.c).
-void html_write_tables(const struct result *result, FILE *file);
-
-// Writes the waterfall of the traced step. The result must have a traced step (report_traced.c).
-void html_write_waterfall(const struct result *result, FILE *file);
+// Parts of report.html, in files of the same names. They write nothing without the values that they show, except
+// html_write_tables. html_write_waterfall needs a traced step.
+report_writer html_write_devices, html_write_compute_times, html_write_communication_times, html_write_tables;
+report_writer html_write_roofline;
+report_writer html_write_waterfall, html_write_timeline;    // of the traced step (report_traced.c)
 
 // Writes a table cell with the waterfall as one stacked bar. `longest` is the step time of a full-width bar.
 void html_write_stack(const struct result *result, double longest, FILE *file);
 
 // Writes a table with a row per result (report_list.c).
 void html_write_list(const struct report_listed *rows, int64_t count, FILE *file);
-
-// Writes the timeline of memory and pipeline actions in the traced step (report_traced.c).
-void html_write_timeline(const struct result *result, FILE *file);
-
-// Writes the roofline plot of the op families (report_roofline.c).
-void html_write_roofline(const struct result *result, FILE *file);
 
 // The following functions write the parts that all HTML pages share (page.c).
 

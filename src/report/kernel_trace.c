@@ -18,7 +18,7 @@
 #include "gswbench/text.h"
 #include "gswbench/waterfall.h"
 
-enum { EVENT_BYTES = 1 << 22, KERNELS_MAX = 1 << 22, STREAMS_MAX = 256, START_BYTES = 16 };
+enum { EVENT_BYTES = 1 << 22, KERNELS_MAX = 1 << 22, STREAMS_MAX = 256 };
 
 struct reader {
     struct kernel_trace *trace;

@@ -123,11 +123,6 @@ static void begin_row(const struct result *result, const struct observation *obs
                has_host ? result->ranks[observation->rank].host : "");
 }
 
-static void end_table(FILE *file)
-{
-    fprintf(file, "</table></div></details></section>\n");
-}
-
 // Writes a table cell with the median and range of a gauge's samples. Its tooltip has the values before and after the
 // run.
 static void write_gauge_cell(const struct gauge_values *gauge, FILE *file)
@@ -188,7 +183,7 @@ static void write_states(const struct result *result, FILE *file)
         html_write_number(file, NULL, "%.6g", observation->energy_joules);
         html_print(file, "<td class=text>%s</td></tr>\n", observation->missing);
     }
-    end_table(file);
+    fprintf(file, "</table></div></details></section>\n");
 }
 
 // Writes a table cell with the last known value of a counter and its growth during the run.
@@ -216,7 +211,7 @@ static void write_counters(const struct result *result, FILE *file)
         }
         fprintf(file, "</tr>\n");
     }
-    end_table(file);
+    fprintf(file, "</table></div></details></section>\n");
 }
 
 void html_write_devices(const struct result *result, FILE *file)

@@ -331,6 +331,8 @@ status result_from_json(struct result *result, const json_t *document)
     return OK;
 }
 
+const char *const result_figures_keys[] = {"result", "emulated", "predicted", "unverified", NULL};
+
 // Returns the key of the figures. Only correct runs get the key "result", so that other programs do not read unverified
 // figures by mistake.
 const char *result_figures_key(const struct result *result)
@@ -343,11 +345,10 @@ const char *result_figures_key(const struct result *result)
 // Returns the JSON Schema of result.json. A file has its figures under exactly one of four keys.
 json_t *result_schema(void)
 {
-    static const char *const keys[] = {"result", "emulated", "predicted", "unverified"};
     json_t *schema = json_schema(fields), *figures = json_schema(result_figure_fields), *choices = json_array();
-    for (int i = 0; i < 4; i++) {
-        json_object_set(json_object_get(schema, "properties"), keys[i], figures);
-        json_array_append_new(choices, json_pack("{s:[s]}", "required", keys[i]));
+    for (const char *const *key = result_figures_keys; *key != NULL; key++) {
+        json_object_set(json_object_get(schema, "properties"), *key, figures);
+        json_array_append_new(choices, json_pack("{s:[s]}", "required", *key));
     }
     json_object_set_new(schema, "oneOf", choices);
     json_decref(figures);
