@@ -128,13 +128,12 @@ static void explain_error(struct doctor *doctor, int code)
 
 static void check_peers(struct doctor *doctor, const struct driver *driver, int count)
 {
-    int  pairs = 0, reached = 0;
+    int  pairs = count * (count - 1), reached = 0;
     char first[64] = "";
     for (int device = 0; device < count; device++) {
         for (int peer = 0; peer < count; peer++) {
             int can = 0;
             if (peer != device) {
-                pairs++;
                 reached += driver->cuDeviceCanAccessPeer(&can, device, peer) == 0 && can != 0;
                 if (can == 0 && first[0] == '\0') {
                     snprintf(first, sizeof(first), ", not %d and %d", device, peer);
