@@ -63,16 +63,6 @@ void    show_prediction_line(const struct predict_row *row);
 void    show_prediction_values(const struct config *config, const struct predict_range *range);
 json_t *show_prediction_row(const struct predict_row *row);
 
-// Absolute errors of predicted step times against published step times, in percent. If values of the cost model were
-// fitted to a published time, its error shows only the quality of the fit. Errors of other rows show the quality of
-// predictions. show_add_error ignores NaN.
-struct prediction_errors {
-    int    rows;
-    double sum, maximum;
-};
-void show_add_error(struct prediction_errors *errors, double percent);
-void show_errors(const struct prediction_errors *errors, const char *which);
-
 // A finished sweep over the layouts of a job.
 enum { SWEEP_OWN = -1 };    // layout number that means the job's own layout
 struct shown_sweep {
@@ -147,7 +137,6 @@ struct atlas {
     double            pair_error;    // error of predicted changes in percent (PREDICTED_CHANGE_ERROR)
 };
 void show_atlas(const struct atlas *atlas);
-void show_atlas_json(const struct atlas *atlas);
 
 // Print the runs of one MLPerf submission, and its model, GPUs and prediction if they are known (show_mlperf.c).
 struct shown_mlperf {
@@ -162,8 +151,6 @@ struct shown_mlperf {
 };
 void show_mlperf(const struct shown_mlperf *shown);
 void show_mlperf_json(const struct shown_mlperf *shown);
-// Returns the FLOPs of the model per sequence of this length, counting full attention (FLOPS_FULL).
-double show_mlperf_flops(const struct config *config, int64_t sequence);
 
 // Print the kernel times of a trace next to the predicted kernel times (show_trace.c).
 struct shown_trace {

@@ -136,7 +136,7 @@ status command_atlas(const struct arguments *chosen)
     if (!failed(&result) && collection.atlas.count + collection.left_out == 0) {
         result = fail_as(EXIT_USAGE, "no published row matches: gswbench configs lists all rows");
     } else if (!failed(&result) && chosen->json) {
-        show_atlas_json(&collection.atlas);
+        show_json(json_from_struct(show_atlas_fields, &collection.atlas));
     } else if (!failed(&result)) {
         show_atlas(&collection.atlas);
     }

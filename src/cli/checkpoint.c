@@ -77,9 +77,7 @@ status command_weights(const struct arguments *weights)
     status result = checkpoint_plan(&plan, &config.model, config.train.sequence);
     result = failed(&result) ? result : checkpoint_write_initial(&plan, (uint64_t)config.run.seed, weights->output);
     plan_free(&plan);
-    if (failed(&result)) {
-        return result;
-    }
+    TRY(result);
     text_print(weights->output, stdout);
     printf(": initial weights of %s, seed %" PRId64, config.name, config.run.seed);
     show_readers(&config.model);

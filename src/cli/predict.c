@@ -233,6 +233,22 @@ const struct flag predict_flags[] = {
     END_FLAGS,
 };
 
+// Absolute errors of predicted step times against published step times, in percent. If values of the cost model were
+// fitted to a published time, its error shows only the quality of the fit. Errors of other rows show the quality of
+// predictions.
+struct prediction_errors {
+    int    rows;
+    double sum, maximum;
+};
+
+static void print_errors(const struct prediction_errors *errors, const char *which)
+{
+    if (errors->rows > 0) {
+        printf("  %d of them published and %s: mean error %.1f %%, maximum %.1f %%\n", errors->rows, which,
+               errors->sum / errors->rows, errors->maximum);
+    }
+}
+
 struct predictions {
     const struct arguments  *options;
     json_t                  *list;         // NULL: text output
@@ -316,8 +332,11 @@ static status add_row(struct predictions *table, struct predict_row *row)
     table->rows++;
     table->config_rows++;
     if (!failed(&row->support)) {
+        struct prediction_errors *errors = row->job.config.published.fitted ? &table->fitted : &table->others;
         table->predicted++;
-        show_add_error(row->job.config.published.fitted ? &table->fitted : &table->others, row->error_percent);
+        errors->rows += !isnan(row->error_percent);
+        errors->sum += isnan(row->error_percent) ? 0 : fabs(row->error_percent);
+        errors->maximum = fmax(errors->maximum, fabs(row->error_percent));
     }
     if (table->is_alone && table->list == NULL && failed(&row->support)) {
         return row->support;
@@ -420,8 +439,8 @@ status command_predict(const struct arguments *options)
         show_rows(show_predict_fields, NULL, table.list);
     } else if (!failed(&result) && !table.is_alone) {
         printf("%d of %d rows predicted\n", table.predicted, table.rows);
-        show_errors(&table.fitted, "fitted");
-        show_errors(&table.others, "never fitted");
+        print_errors(&table.fitted, "fitted");
+        print_errors(&table.others, "never fitted");
         if (options->output != NULL) {
             show_path("files          ", options->output, "/");
         }

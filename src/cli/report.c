@@ -116,7 +116,7 @@ static status find_flops(double *flops, const struct mlperf_log *log, const stru
         count++;
     }
     TRY(job_read_settings(&config, &none, benchmark->settings, count));
-    *flops = show_mlperf_flops(&config, log->sequence);
+    *flops = layers_flops(&config.model, &config.published, FLOPS_FULL, log->sequence);
     return OK;
 }
 
@@ -153,7 +153,7 @@ static status predict_job(struct shown_mlperf *shown, struct predict_row *row, c
     }
     predict_row_compute(row, true);
     TRY(row->support);
-    shown->flops             = show_mlperf_flops(config, config->train.sequence);
+    shown->flops             = layers_flops(&config->model, &config->published, FLOPS_FULL, config->train.sequence);
     shown->predicted         = row;
     shown->predicted_percent = percent_above(row->prediction.step_seconds, shown->step_seconds);
     shown->published_percent = percent_above(row->published_seconds, shown->step_seconds);

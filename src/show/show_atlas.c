@@ -169,8 +169,3 @@ const struct json_field show_atlas_fields[] = {
     JSON_END
 };
 // clang-format on
-
-void show_atlas_json(const struct atlas *atlas)
-{
-    show_json(json_from_struct(show_atlas_fields, atlas));
-}

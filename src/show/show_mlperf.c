@@ -3,15 +3,9 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "gswbench/plan_build.h"
 #include "gswbench/report.h"
 #include "gswbench/show.h"
 #include "gswbench/statistics.h"
-
-double show_mlperf_flops(const struct config *config, int64_t sequence)
-{
-    return layers_flops(&config->model, &config->published, FLOPS_FULL, sequence);
-}
 
 static void print_head(const struct shown_mlperf *shown)
 {

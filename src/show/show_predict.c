@@ -102,23 +102,6 @@ void show_prediction_line(const struct predict_row *row)
               isnan(row->published_seconds) ? "" : error_status(&config->published));
 }
 
-void show_add_error(struct prediction_errors *errors, double percent)
-{
-    if (!isnan(percent)) {
-        errors->rows++;
-        errors->sum += fabs(percent);
-        errors->maximum = fmax(errors->maximum, fabs(percent));
-    }
-}
-
-void show_errors(const struct prediction_errors *errors, const char *which)
-{
-    if (errors->rows > 0) {
-        printf("  %d of them published and %s: mean error %.1f %%, maximum %.1f %%\n", errors->rows, which,
-               errors->sum / errors->rows, errors->maximum);
-    }
-}
-
 static void print_values_of(const char *name, const struct option *options, const void *section,
                             const struct predict_range *range)
 {
