@@ -108,25 +108,33 @@ static void keep_row(struct atlas *atlas, struct predict_row *row)
     keep_effects(kept, row);
 }
 
+// Predicts a published row. If that fails, the atlas continues with the next row.
+static void add_prediction(struct collection *collection, struct predict_row *row, struct text_buffer *errors)
+{
+    const struct config *config = &row->job.config;
+    predict_row_compute(row, collection->arguments->ranges);
+    text_free(&row->warnings);
+    if (failed(&row->support)) {
+        text_append(errors, "%s at %" PRId64 " ranks, %s: %s\n", config->name, row->job.request.mesh.world,
+                    precision_compute_names[config->precision.compute], row->support.text);
+        collection->left_out++;
+    } else {
+        keep_row(&collection->atlas, row);
+    }
+}
+
 static status add_row(void *state, const struct job_selection *selection, const struct config_row *chosen)
 {
-    struct collection *collection = state;
-    struct predict_row row        = {.explanation = {.visit = NULL}};
-    TRY(job_read_row(&row.job, selection, chosen));
-    const struct config *config = &row.job.config;
-    if (config->published.step_seconds == 0.0 || !cli_wants_row(&collection->arguments->filter, config)) {
-        return OK;
+    struct collection   *collection = state;
+    struct predict_row  *row        = memory_allocate(sizeof(*row));
+    const struct config *config     = &row->job.config;
+    status               read       = job_read_row(&row->job, selection, chosen);
+    if (!failed(&read) && config->published.step_seconds != 0.0 &&
+        cli_wants_row(&collection->arguments->filter, config)) {
+        add_prediction(collection, row, selection->errors);
     }
-    predict_row_compute(&row, collection->arguments->ranges);
-    text_free(&row.warnings);
-    if (failed(&row.support)) {
-        text_append(selection->errors, "%s at %" PRId64 " ranks, %s: %s\n", config->name, row.job.request.mesh.world,
-                    precision_compute_names[config->precision.compute], row.support.text);
-        collection->left_out++;    // not an error: the atlas continues with the next row
-    } else {
-        keep_row(&collection->atlas, &row);
-    }
-    return OK;
+    free(row);
+    return read;
 }
 
 status command_atlas(const struct arguments *chosen)

@@ -2,6 +2,7 @@
 // gswbench check and plan: verify a configuration, and print the plan of one rank, without a device or MPI.
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "gswbench/number.h"
@@ -90,41 +91,59 @@ static void add_proof(struct sum *sum, const struct job_proof *proof)
     sum->proof.communications += proof->communications;
 }
 
-// Checks all rows (jobs) of a configuration and reports the errors of each. Returns the status of the last row that
-// failed. list: receives the rows as JSON; NULL: rows are printed.
+// The rows (jobs) of a configuration, and what is done with a checked one.
+struct checked_rows {
+    const struct job_selection *selection;
+    struct config_row           rows[CONFIG_ROWS_MAX];
+    int                         count;
+    bool                        is_alone;    // the only row: printed with all details
+    json_t                     *list;        // receives the rows as JSON; NULL: rows are printed
+    struct proved_job           proved;      // the row that is checked
+};
+
+static status check_row(struct checked_rows *checked, int index, struct sum *sum)
+{
+    struct proved_job *proved = &checked->proved;
+    *proved                   = (struct proved_job){.proof = {.world = 0}};
+    status result             = job_read_row(&proved->job, checked->selection, &checked->rows[index]);
+    if (!failed(&result)) {
+        progress_show(&sum->progress, sum->rows, proved->job.config.name);
+        status_add(&proved->job.support, check_precision(&proved->job.config));
+        sum->possible += !failed(&proved->job.support);
+        result = job_prove(proved);
+        result = failed(&result) ? result : find_program(proved);
+        progress_clear(&sum->progress);
+    }
+    if (!failed(&result) && checked->list != NULL) {
+        json_array_append_new(checked->list, show_check_row(proved));
+    } else if (!failed(&result)) {
+        (checked->is_alone ? show_check_details : show_check_line)(proved);
+    }
+    if (!failed(&result) && checked->count == 1) {
+        sum->unfit = describe_unfit(proved);
+    }
+    add_proof(sum, &proved->proof);
+    return result;
+}
+
+// Checks all rows of a configuration and reports the errors of each. Returns the status of the last row that failed.
+// list: receives the rows as JSON; NULL: rows are printed.
 static status check_rows(const struct arguments *options, json_t *list, struct sum *sum)
 {
-    struct config_row rows[CONFIG_ROWS_MAX];
-    int               count;
-    status            result = OK;
-    TRY(job_rows(&options->config, rows, &count));
-    bool is_alone = count == 1 && !options->all;
-    if (!is_alone && list == NULL) {
+    struct checked_rows *checked = memory_allocate(sizeof(*checked));
+    checked->selection           = &options->config;
+    checked->list                = list;
+    status result                = job_rows(checked->selection, checked->rows, &checked->count);
+    int    count                 = failed(&result) ? 0 : checked->count;
+    checked->is_alone            = count == 1 && !options->all;
+    if (!failed(&result) && !checked->is_alone && list == NULL) {
         show_check_header();
     }
     for (int i = 0; i < count; i++) {
-        struct proved_job proved = {.proof = {.world = 0}};
-        status            row    = job_read_row(&proved.job, &options->config, &rows[i]);
-        if (!failed(&row)) {
-            progress_show(&sum->progress, sum->rows, proved.job.config.name);
-            status_add(&proved.job.support, check_precision(&proved.job.config));
-            sum->possible += !failed(&proved.job.support);
-            row = job_prove(&proved);
-            row = failed(&row) ? row : find_program(&proved);
-            progress_clear(&sum->progress);
-        }
-        if (failed(&row)) {
-            result = row;
-        } else if (list != NULL) {
-            json_array_append_new(list, show_check_row(&proved));
-        } else {
-            (is_alone ? show_check_details : show_check_line)(&proved);
-        }
-        if (!failed(&row) && count == 1) {
-            sum->unfit = describe_unfit(&proved);
-        }
-        add_proof(sum, &proved.proof);
+        status row = check_row(checked, i, sum);
+        result     = failed(&row) ? row : result;
     }
+    free(checked);
     return result;
 }
 

@@ -41,16 +41,17 @@ static status visit_config(void *state, const char *name, const char *path)
 
 status cli_visit_rows(const struct job_selection *selection, row_visitor *visit, void *state)
 {
-    struct config_row rows[CONFIG_ROWS_MAX];
-    int               count;
+    int count;
     if (selection->name == NULL) {
         return cli_visit_configs(visit_config, &(struct row_tour){visit, state, selection});
     }
-    TRY(job_rows(selection, rows, &count));
-    for (int i = 0; i < count; i++) {
-        TRY(visit(state, selection, &rows[i]));
+    struct config_row *rows   = memory_allocate(CONFIG_ROWS_MAX * sizeof(*rows));
+    status             result = job_rows(selection, rows, &count);
+    for (int i = 0; !failed(&result) && i < count; i++) {
+        result = visit(state, selection, &rows[i]);
     }
-    return OK;
+    free(rows);
+    return result;
 }
 
 status cli_count_rows(int64_t *count, const struct job_selection *selection)

@@ -197,21 +197,23 @@ static status run_sweep(struct search *table, const struct machine *machine, boo
 
 static status sweep_print(const struct arguments *arguments)
 {
-    struct search       table    = {.list = {.count = 0}, .output = arguments->output};
-    struct measured_ops measured = {.ops = NULL};
     if (arguments->config.ranks == 0) {
         return fail_as(EXIT_USAGE, "--sweep needs --ranks, the number of ranks of its layouts");
     }
-    TRY(job_read_open(&table.job, &arguments->config));
-    if (arguments->output != NULL) {
-        TRY(output_create_folders(arguments->output));    // before the search, to fail early
+    struct search      *table    = memory_allocate(sizeof(*table));
+    struct measured_ops measured = {.ops = NULL};
+    table->output                = arguments->output;
+    status result                = job_read_open(&table->job, &arguments->config);
+    if (!failed(&result) && arguments->output != NULL) {
+        result = output_create_folders(arguments->output);    // before the search, to fail early
     }
-    status result = measured_read_profile(&measured, &table.job.config);
+    result = failed(&result) ? result : measured_read_profile(&measured, &table->job.config);
     if (!failed(&result)) {
-        const struct machine machine = predict_machine(&table.job.config, &measured);
-        result                       = run_sweep(&table, &machine, arguments->json);
+        const struct machine machine = predict_machine(&table->job.config, &measured);
+        result                       = run_sweep(table, &machine, arguments->json);
     }
-    free(table.list.layouts);
+    free(table->list.layouts);
+    free(table);
     measured_free(&measured);
     return result;
 }
@@ -352,22 +354,24 @@ static status add_row(struct predictions *table, struct predict_row *row)
 
 static status add_rows(struct predictions *table, const struct job_selection *arguments)
 {
-    struct config_row rows[CONFIG_ROWS_MAX];
-    int               row_count;
-    TRY(job_rows(arguments, rows, &row_count));
-    table->is_single   = !table->options->all && row_count == 1;
-    table->is_alone    = table->is_single && arguments->ranks > 0;
-    table->config_rows = 0;
-    for (int i = 0; i < row_count; i++) {
-        struct predict_row row = {
+    struct config_row  *rows = memory_allocate(CONFIG_ROWS_MAX * sizeof(*rows));
+    struct predict_row *row  = memory_allocate(sizeof(*row));
+    int                 row_count;
+    status              result = job_rows(arguments, rows, &row_count);
+    table->is_single           = !failed(&result) && !table->options->all && row_count == 1;
+    table->is_alone            = table->is_single && arguments->ranks > 0;
+    table->config_rows         = 0;
+    for (int i = 0; !failed(&result) && i < row_count; i++) {
+        *row = (struct predict_row){
             .explanation = {.visit = table->timeline != NULL ? draw_stage : NULL, .context = table->timeline}};
-        TRY(job_read_row(&row.job, arguments, &rows[i]));
-        status added = table->is_alone ? warn_unchecked(&row, arguments) : OK;
-        added        = failed(&added) ? added : add_row(table, &row);
-        text_free(&row.warnings);
-        TRY(added);
+        result = job_read_row(&row->job, arguments, &rows[i]);
+        result = failed(&result) || !table->is_alone ? result : warn_unchecked(row, arguments);
+        result = failed(&result) ? result : add_row(table, row);
+        text_free(&row->warnings);
     }
-    return OK;
+    free(rows);
+    free(row);
+    return result;
 }
 
 static status add_config(void *state, const char *name, const char *path)

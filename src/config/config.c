@@ -149,16 +149,17 @@ void config_set_defaults(struct config *config)
 struct selection document_select(const struct document *document, const struct config_request *request)
 {
     struct selection selection = {.ranks = -1, .compute = -1, .skips_overrides = request == NULL};
-    struct config    config;
-    config_set_defaults(&config);
-    document_apply(&config, document, selection);
-    selection.compute = config.precision.compute;
+    struct config   *config    = memory_allocate(sizeof(*config));
+    config_set_defaults(config);
+    document_apply(config, document, selection);
+    selection.compute = config->precision.compute;
     if (request != NULL) {
         selection.ranks      = request->ranks;
         selection.skips_fits = request->skips_fits;
     }
-    text_copy(selection.gpu, sizeof(selection.gpu), config.hardware.profile);
-    text_copy(selection.variant, sizeof(selection.variant), config.published.variant);
+    text_copy(selection.gpu, sizeof(selection.gpu), config->hardware.profile);
+    text_copy(selection.variant, sizeof(selection.variant), config->published.variant);
+    free(config);
     return selection;
 }
 
@@ -201,12 +202,14 @@ bool document_is_overridden(const struct document *document, const struct option
 static void free_batch_size(struct train_config *train, const struct document *document, struct selection selection)
 {
     static const char *const keys[] = {"accumulation", "global_batch", "micro_batch"};
-    struct config            plain;
-    config_set_defaults(&plain);
+    struct config           *plain  = memory_allocate(sizeof(*plain));
+    config_set_defaults(plain);
     selection.skips_overrides = true;
-    document_apply(&plain, document, selection);
-    bool is_changed = train->accumulation != plain.train.accumulation ||
-                      train->global_batch != plain.train.global_batch || train->micro_batch != plain.train.micro_batch;
+    document_apply(plain, document, selection);
+    bool is_changed = train->accumulation != plain->train.accumulation ||
+                      train->global_batch != plain->train.global_batch ||
+                      train->micro_batch != plain->train.micro_batch;
+    free(plain);
     bool is_tied = train->accumulation != 0 && train->global_batch != 0 && train->micro_batch != 0;
     for (size_t i = 0; is_changed && is_tied && i < sizeof(keys) / sizeof(keys[0]); i++) {
         const struct option *option = option_find(train_options, keys[i]);

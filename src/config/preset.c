@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Reads the preset files of [model] preset, [hardware] profile and [software] profile.
+#include <stdlib.h>
 #include <string.h>
 
 #include "internal.h"
@@ -10,15 +11,17 @@ struct preset {
 };
 enum { PRESETS = 3 };
 
-// Lists the presets of a selection. names: owns the strings that presets point to.
-static void list_presets(struct preset presets[PRESETS], struct config *names, const struct document *document,
-                         struct selection selection)
+// Lists the presets of a selection. The caller frees the returned config, which owns the strings of the presets.
+static struct config *list_presets(struct preset presets[PRESETS], const struct document *document,
+                                   struct selection selection)
 {
+    struct config *names = memory_allocate(sizeof(*names));
     config_set_defaults(names);
     document_apply(names, document, selection);
     presets[0] = (struct preset){"models", "model", "preset", names->model.preset, NULL};
     presets[1] = (struct preset){"hardware", "hardware", "profile", names->hardware.profile, "measured"};
     presets[2] = (struct preset){"software", "software", "profile", names->software.profile, NULL};
+    return names;
 }
 
 // Finds a preset file. A name with '/' is a path to the user's own file.
@@ -38,8 +41,8 @@ bool config_find_profile(const struct config *config, char *path, size_t bytes)
 // the next.
 enum { CHAIN_MAX = 4 };
 struct chain {
-    struct document documents[CHAIN_MAX];    // the named file first
-    int             count;
+    struct document *documents;    // [CHAIN_MAX], the named file first
+    int              count;
 };
 
 // Parses one file. If it is missing, reports an error at `place` and returns an empty document.
@@ -69,7 +72,7 @@ static struct document read_file(struct document *document, const struct preset 
 // it.
 static struct chain read_chain(struct document *document, struct selection selection, const struct preset *preset)
 {
-    struct chain             chain  = {.count = 0};
+    struct chain             chain  = {.documents = memory_allocate(CHAIN_MAX * sizeof(*chain.documents))};
     const struct option     *option = option_find(section_find(preset->section)->options, preset->key);
     const struct assignment *naming = document_find(document, option, selection);
     const char              *name = preset->name, *place = naming != NULL ? naming->place : "";
@@ -95,6 +98,7 @@ static void free_chain(struct chain *chain)
     for (int i = 0; i < chain->count; i++) {
         document_free(&chain->documents[i]);
     }
+    free(chain->documents);
 }
 
 // Returns the selection for a file of the chain. Inherited files are read without fitted values, because these were
@@ -107,9 +111,8 @@ static struct selection selection_of(struct selection selection, int depth)
 
 void preset_apply_all(struct config *config, struct document *document, struct selection selection)
 {
-    struct config names;
-    struct preset presets[PRESETS];
-    list_presets(presets, &names, document, selection);
+    struct preset  presets[PRESETS];
+    struct config *names = list_presets(presets, document, selection);
     for (int i = 0; i < PRESETS; i++) {
         struct chain chain = read_chain(document, selection, &presets[i]);
         for (int depth = chain.count - 1; depth >= 0; depth--) {
@@ -117,14 +120,14 @@ void preset_apply_all(struct config *config, struct document *document, struct s
         }
         free_chain(&chain);
     }
+    free(names);
 }
 
 const char *preset_find_place(struct document *document, struct selection selection, const struct option *option)
 {
-    const char   *place = NULL;
-    struct config names;
-    struct preset presets[PRESETS];
-    list_presets(presets, &names, document, selection);
+    const char    *place = NULL;
+    struct preset  presets[PRESETS];
+    struct config *names = list_presets(presets, document, selection);
     for (int i = 0; i < PRESETS; i++) {
         struct chain chain = read_chain(document, selection, &presets[i]);
         for (int depth = 0; depth < chain.count && place == NULL; depth++) {
@@ -136,15 +139,15 @@ const char *preset_find_place(struct document *document, struct selection select
         }
         free_chain(&chain);
     }
+    free(names);
     return place;
 }
 
 void config_list_words(struct text_buffer *words, const struct option *option)
 {
     struct document document = {.errors = NULL};
-    struct config   names;
     struct preset   presets[PRESETS];
-    list_presets(presets, &names, &document, (struct selection){.ranks = -1, .compute = -1});
+    struct config  *names = list_presets(presets, &document, (struct selection){.ranks = -1, .compute = -1});
     for (const char *const *word = option_words(option); *word != NULL; word++) {
         text_append(words, "%s\n", *word);
     }
@@ -156,5 +159,6 @@ void config_list_words(struct text_buffer *words, const struct option *option)
             text_append(words, "%s\n", *files);
         }
     }
+    free(names);
     document_free(&document);
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Prints a config as INI, and the table of options as text, Markdown and manual page.
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -102,23 +103,27 @@ void config_write_commented(const struct config *config, bool is_short, FILE *fi
 {
     struct text_buffer ignored  = {.text = NULL};
     struct document    document = {.errors = &ignored};
-    struct config      copy     = *config, plain;
-    config_set_defaults(&plain);
+    struct config     *copy     = memory_allocate(sizeof(*copy));
+    struct config     *plain    = memory_allocate(sizeof(*plain));
+    *copy                       = *config;
+    config_set_defaults(plain);
     // The file gets the values of the model's preset, so it must not name the preset.
-    option_set(option_find(model_options, "preset"), &copy.model, plain.model.preset);
-    if (copy.run.warmup == run_warmup(copy.run.steps)) {
-        copy.run.warmup = plain.run.warmup;
+    option_set(option_find(model_options, "preset"), &copy->model, plain->model.preset);
+    if (copy->run.warmup == run_warmup(copy->run.steps)) {
+        copy->run.warmup = plain->run.warmup;
     }
     // The file has no published result, but its MFU counts FLOPs by the convention of the published one.
-    copy.published = plain.published;
-    memcpy(&copy.published.convention, &config->published.convention,
+    copy->published = plain->published;
+    memcpy(&copy->published.convention, &config->published.convention,
            offsetof(struct published_config, step_seconds) - offsetof(struct published_config, convention));
     document_override(&document, arena_format(&document.arena, "hardware.profile=%s", config->hardware.profile));
     document_override(&document, arena_format(&document.arena, "software.profile=%s", config->software.profile));
-    preset_apply_all(&plain, &document, (struct selection){.ranks = -1, .compute = -1});
+    preset_apply_all(plain, &document, (struct selection){.ranks = -1, .compute = -1});
     for (const struct config_section *section = config_sections; section->name != NULL; section++) {
-        print_section(section, &copy, &plain, is_short, file);
+        print_section(section, copy, plain, is_short, file);
     }
+    free(copy);
+    free(plain);
     document_free(&document);
     text_free(&ignored);
 }

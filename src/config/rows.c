@@ -263,17 +263,19 @@ void config_keep_published(struct config *config, struct document *document, str
     static const char *const keys[]    = {"step_seconds", "mfu_percent", "memory_gib"};
     struct published_config *published = &config->published;
     double                  *figures[] = {&published->step_seconds, &published->mfu_percent, &published->memory_gib};
-    struct config            file;
     if (published->step_seconds == 0.0 && published->mfu_percent == 0.0 && published->memory_gib == 0.0) {
         return;
     }
-    evaluate_file(&file, document, selection);
-    struct config step     = file;
-    step.precision.compute = selection.compute;    // not compared here; is_of_row compares it
-    bool is_same           = is_same_step(config, &step) && is_same_machine(config, &file);
+    struct config *file = memory_allocate(sizeof(*file));
+    evaluate_file(file, document, selection);
+    int64_t own_compute     = file->precision.compute;
+    file->precision.compute = selection.compute;    // not compared here; is_of_row compares it
+    bool is_same            = is_same_step(config, file) && is_same_machine(config, file);
+    file->precision.compute = own_compute;
     for (int i = 0; i < 3; i++) {
-        if (!is_same || !is_of_row(document, &file, keys[i], selection)) {
+        if (!is_same || !is_of_row(document, file, keys[i], selection)) {
             *figures[i] = 0.0;
         }
     }
+    free(file);
 }

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -304,17 +305,20 @@ static status read_model(struct config *config, struct job_selection *selection)
 // smallest number of ranks in its table of published results.
 static status read_published(struct config *config, struct job_selection *selection)
 {
-    struct config_row rows[CONFIG_ROWS_MAX];
-    struct job        job;
-    int               count;
-    TRY(job_rows(selection, rows, &count));
-    selection->ranks = rows[0].ranks;
-    if (selection->ranks == 0) {
-        return job_read_config(config, selection);
+    struct config_row *rows = memory_allocate(CONFIG_ROWS_MAX * sizeof(*rows));
+    struct job        *job  = memory_allocate(sizeof(*job));
+    int                count;
+    status             result = job_rows(selection, rows, &count);
+    if (!failed(&result)) {
+        selection->ranks = rows[0].ranks;
+        result           = rows[0].ranks == 0 ? job_read_config(&job->config, selection) : job_read(job, selection);
     }
-    TRY(job_read(&job, selection));
-    *config = job.config;
-    return OK;
+    if (!failed(&result)) {
+        *config = job->config;
+    }
+    free(rows);
+    free(job);
+    return result;
 }
 
 // Checks a configuration whose number of ranks is not known yet (job_is_open), with its smallest layout.

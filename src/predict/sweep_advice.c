@@ -24,17 +24,17 @@ static void look_at(struct minimum *minimum, const struct job *job, const struct
 {
     struct hardware_config hardware = *machine->hardware;
     struct machine         bounded  = *machine;
-    struct job             tried    = *job;
     struct sweep_bound     bound;
     bounded.hardware         = &hardware;
     hardware.memory_gb.value = minimum->bytes == INT64_MAX ? 0.0 : (double)minimum->bytes / 1e9;
-    tried.request            = *layout;
-    tried.config.parallel    = layout->parallel;
-    tried.config.train       = layout->train;
-    status result            = predict_supports(&tried.request, &hardware);
-    result                   = failed(&result) ? result : sweep_find_bound(&bound, &tried.request, &bounded);
+    status result            = predict_supports(layout, &hardware);
+    result                   = failed(&result) ? result : sweep_find_bound(&bound, layout, &bounded);
     if (!failed(&result) && bound.bytes < minimum->bytes) {
-        *minimum = (struct minimum){.job = tried, .bytes = bound.bytes};
+        minimum->job                 = *job;
+        minimum->job.request         = *layout;
+        minimum->job.config.parallel = layout->parallel;
+        minimum->job.config.train    = layout->train;
+        minimum->bytes               = bound.bytes;
     }
 }
 
@@ -56,18 +56,20 @@ static void find_minimum(struct minimum *minimum, const struct job *job, const s
 // Doubles the number of ranks until a layout fits. Returns this number of ranks; 0: no layout fits.
 static int64_t enough_ranks(const struct job *job, const struct machine *machine)
 {
-    double room = machine->hardware->memory_gb.value * 1e9;
-    for (int64_t growth = 2; growth <= GROWTH_MAX; growth *= 2) {
-        struct job     larger = *job;
-        struct minimum minimum;
-        larger.request.mesh.world = job->request.mesh.world * growth;
-        larger.config.ranks       = larger.request.mesh.world;
-        find_minimum(&minimum, &larger, machine, room);
-        if ((double)minimum.bytes <= room) {
-            return larger.request.mesh.world;
-        }
+    struct job     *larger  = memory_allocate(sizeof(*larger));
+    struct minimum *minimum = memory_allocate(sizeof(*minimum));
+    double          room    = machine->hardware->memory_gb.value * 1e9;
+    int64_t         enough  = 0;
+    *larger                 = *job;
+    for (int64_t growth = 2; enough == 0 && growth <= GROWTH_MAX; growth *= 2) {
+        larger->request.mesh.world = job->request.mesh.world * growth;
+        larger->config.ranks       = larger->request.mesh.world;
+        find_minimum(minimum, larger, machine, room);
+        enough = (double)minimum->bytes <= room ? larger->request.mesh.world : 0;
     }
-    return 0;
+    free(larger);
+    free(minimum);
+    return enough;
 }
 
 // Returns the GPU memory of a hardware profile in GB; 0: unknown, or the profile is a variant that names no GPU.
@@ -109,23 +111,26 @@ static void enough_memory(double bytes, char *name, size_t size)
 
 void sweep_advise(char *text, size_t bytes, const struct job *job, const struct machine *machine)
 {
-    struct minimum minimum;
-    char           layout[256], memory[32], profile[256], ranks[64] = "", other[320] = "";
-    find_minimum(&minimum, job, machine, 0.0);
-    if (minimum.bytes == INT64_MAX) {
+    struct minimum *minimum = memory_allocate(sizeof(*minimum));
+    char            layout[256], memory[32], profile[256], ranks[64] = "", other[320] = "";
+    find_minimum(minimum, job, machine, 0.0);
+    job_layout(&minimum->job, layout, sizeof(layout));
+    double least    = (double)minimum->bytes;
+    bool   is_found = minimum->bytes != INT64_MAX;
+    free(minimum);
+    if (!is_found) {
         snprintf(text, bytes, "nothing can be predicted");
         return;
     }
     int64_t enough = enough_ranks(job, machine);
-    enough_memory((double)minimum.bytes, profile, sizeof(profile));
+    enough_memory(least, profile, sizeof(profile));
     if (enough > 0) {
         snprintf(ranks, sizeof(ranks), "--ranks %" PRId64, enough);
     }
     if (profile[0] != '\0') {
         snprintf(other, sizeof(other), "%s--set hardware.profile=%s", enough > 0 ? ", or " : "", profile);
     }
-    snprintf(text, bytes, "%s with full recompute and micro_batch = 1 needs least memory, %s per rank; %s%s%s",
-             job_layout(&minimum.job, layout, sizeof(layout)),
-             number_bytes(memory, sizeof(memory), (double)minimum.bytes), ranks, other,
+    snprintf(text, bytes, "%s with full recompute and micro_batch = 1 needs least memory, %s per rank; %s%s%s", layout,
+             number_bytes(memory, sizeof(memory), least), ranks, other,
              enough > 0 || profile[0] != '\0' ? " would do" : "neither more ranks nor another machine helps");
 }

@@ -27,22 +27,25 @@ static void set_expectation(struct result_acceptance *acceptance, const char *ba
 
 bool accept_expect(struct result_acceptance *acceptance, const struct job *job, const char *device)
 {
-    struct predict_row row = {.job = *job};
     set_expectation(acceptance, "nothing", NAN, NAN);
     if (strcmp(device, job->config.hardware.device) != 0) {
         return true;
     }
     // Predicts the step of gswbench, which is measured, and not of the framework that the job models.
-    option_set_defaults(software_options, &row.job.config.software);
-    predict_row_compute(&row, true);
-    if (!isnan(row.published_seconds)) {
-        set_expectation(acceptance, "published", row.published_seconds, machines_percent);
-    } else if (!failed(&row.support)) {
-        set_expectation(acceptance, "predicted", row.prediction.step_seconds,
-                        hypot(machines_percent, row.range.percent));
+    struct predict_row *row = memory_allocate(sizeof(*row));
+    row->job                = *job;
+    option_set_defaults(software_options, &row->job.config.software);
+    predict_row_compute(row, true);
+    if (!isnan(row->published_seconds)) {
+        set_expectation(acceptance, "published", row->published_seconds, machines_percent);
+    } else if (!failed(&row->support)) {
+        set_expectation(acceptance, "predicted", row->prediction.step_seconds,
+                        hypot(machines_percent, row->range.percent));
     }
-    text_free(&row.warnings);
-    return failed(&row.support) || row.is_fit;
+    bool may_fit = failed(&row->support) || row->is_fit;
+    text_free(&row->warnings);
+    free(row);
+    return may_fit;
 }
 
 // clang-format off
@@ -229,14 +232,16 @@ status accept_job(struct accept *accept, struct comm *comm)
 
 status accept_rank(const void *shared, struct comm *comm)
 {
-    struct accept accept = {.preflight = ((const struct accept *)shared)->preflight};
-    status        result = preflight_measure(&accept.report, &accept.preflight, comm);
+    struct accept *accept = memory_allocate(sizeof(*accept));
+    accept->preflight     = ((const struct accept *)shared)->preflight;
+    status result         = preflight_measure(&accept->report, &accept->preflight, comm);
     if (!failed(&result)) {
-        if (comm->topology.rank == 0 && !accept.preflight.json) {
-            preflight_write_text(&accept.report, stdout);
+        if (comm->topology.rank == 0 && !accept->preflight.json) {
+            preflight_write_text(&accept->report, stdout);
         }
-        result = accept_job(&accept, comm);
+        result = accept_job(accept, comm);
     }
-    preflight_free(&accept.report);
+    preflight_free(&accept->report);
+    free(accept);
     return result;
 }

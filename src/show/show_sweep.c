@@ -229,11 +229,12 @@ static void set_link(struct page_row *row, const char *path)
 
 static status write_layout(struct page_row *row, const struct shown_sweep *shown, int64_t layout)
 {
-    struct predict_row   prediction = {.job = sweep_job(shown->job, shown->sweep, layout)};
+    struct predict_row  *prediction = memory_allocate(sizeof(*prediction));
     struct output_folder folder     = {0};
-    status               written    = predicted_compute(&row->result, &prediction, false);
+    prediction->job                 = sweep_job(shown->job, shown->sweep, layout);
+    status written                  = predicted_compute(&row->result, prediction, false);
     if (!failed(&written)) {
-        written = predicted_write(&folder, &row->result, &prediction.job, shown->output);
+        written = predicted_write(&folder, &row->result, &prediction->job, shown->output);
     }
     if (!failed(&written)) {
         char        file[OUTPUT_PATH_BYTES];
@@ -242,7 +243,8 @@ static status write_layout(struct page_row *row, const struct shown_sweep *shown
         set_link(row, file);
     }
     output_close_folder(&folder);
-    text_free(&prediction.warnings);
+    text_free(&prediction->warnings);
+    free(prediction);
     return written;
 }
 
