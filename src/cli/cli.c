@@ -151,9 +151,8 @@ static status run_command(const struct command *command, int count, char *const 
 {
     struct arena      arena     = {0};
     struct arguments *arguments = memory_allocate(sizeof(*arguments));
-    memset(arguments, 0, sizeof(*arguments));
-    arguments->config.errors = errors;
-    status result            = flags_parse(command, count, words, arguments, &arena);
+    arguments->config.errors    = errors;
+    status result               = flags_parse(command, count, words, arguments, &arena);
     if (!failed(&result)) {
         result = command->run(arguments);
         result = failed(&result) ? name_places(result, command, arguments) : result;

@@ -150,8 +150,7 @@ enum { FORMATS = sizeof(formats) / sizeof(formats[0]) };
 static status visit_result(void *state, const char *path)
 {
     struct reading *reading = state;
-    memset(reading->result, 0, sizeof(*reading->result));
-    status read = report_read_result(reading->result, path);
+    status          read    = report_read_result(reading->result, path);
     if (failed(&read)) {
         fprintf(stderr, "gswbench: left out: %s\n", read.text);
         reading->left_out++;

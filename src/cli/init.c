@@ -149,10 +149,10 @@ status command_init(const struct arguments *init)
         result                                 = write_file(&introduction, &config, init->is_short);
     }
     if (!failed(&result)) {
-        char path[1024], shown[512];
-        text_printable(path, sizeof(path), init->words.items[0]);
-        text_printable(shown, sizeof(shown), subject.text);
-        printf("%s: %s\n", path, shown);
+        text_print(init->words.items[0], stdout);
+        fputs(": ", stdout);
+        text_print(subject.text, stdout);
+        putchar('\n');
     }
     text_free(&subject);
     arena_free(&arena);

@@ -392,10 +392,8 @@ status comparison_check(const struct comparison *comparison)
     for (int64_t i = 0; i < comparison->setting_count; i++) {
         const struct comparison_setting *setting = &comparison->settings[i];
         if (setting->is_obstacle && count++ < NAMED_MAX) {
-            char safe[sizeof(*setting) + 8], printable[sizeof(safe)];
-            snprintf(safe, sizeof(safe), "%s %.48s and %.48s", setting->name, setting->first, setting->second);
-            text_printable(printable, sizeof(printable), safe);
-            text_append(&text, "%s%s", count > 1 ? ", " : "", printable);
+            text_append(&text, "%s%s %.48s and %.48s", count > 1 ? ", " : "", setting->name, setting->first,
+                        setting->second);
         }
     }
     if (count > NAMED_MAX) {

@@ -19,7 +19,6 @@
 #include "gswbench/clock.h"
 #include "gswbench/fatal.h"
 #include "gswbench/input.h"
-#include "gswbench/text.h"
 #include "internal.h"
 
 enum { FILE_BYTES_MAX = 512 << 20, LINE_BYTES_MAX = 8 << 20, STEPS_MAX = 1000000 };
@@ -238,15 +237,13 @@ static status open_journal(const char *path, FILE **file)
 
 status journal_read(struct result *result, const char *path, const char *reason, const struct result_reason *further)
 {
-    char   safe[900];
     FILE  *file;
     status read = open_journal(path, &file);
     if (!failed(&read)) {
         read = read_file(result, file, reason, further);
         fclose(file);
     }
-    text_printable(safe, sizeof(safe), read.text);
-    return failed(&read) ? fail_as(read.exit_code, "%s: %s", path, safe) : OK;
+    return failed(&read) ? fail_as(read.exit_code, "%s: %.899s", path, read.text) : OK;
 }
 
 static bool is_same(double a, double b)

@@ -7,7 +7,6 @@
 
 #include "gswbench/input.h"
 #include "gswbench/status.h"
-#include "gswbench/text.h"
 #include "internal.h"
 
 enum { FILE_BYTES_MAX = 512 << 20 };    // a run of 1,000,000 steps writes 350 MB
@@ -274,7 +273,7 @@ static status read_document(struct result *result, const json_t *document)
 status result_load_document(const char *path, json_t **document)
 {
     json_error_t error;
-    char         reason[JSON_ERROR_TEXT_LENGTH], *text;
+    char        *text;
     size_t       bytes;
     status       read = input_load(path, FILE_BYTES_MAX, &text, &bytes);
     if (failed(&read)) {
@@ -282,22 +281,18 @@ status result_load_document(const char *path, json_t **document)
     }
     *document = json_parse(text, bytes, &error);
     free(text);
-    text_printable(reason, sizeof(reason), error.text);
-    return *document != NULL ? OK : fail("%s:%d:%d: not a result: %s", path, error.line, error.column, reason);
+    return *document != NULL ? OK : fail("%s:%d:%d: not a result: %s", path, error.line, error.column, error.text);
 }
 
-// Reads result.json. An error may quote the file, so control characters in its text become question marks.
 status result_read_json(struct result *result, const char *path)
 {
     json_t *document;
-    char    safe[1024];
     TRY(result_load_document(path, &document));
     status read = read_document(result, document);
     json_decref(document);
-    text_printable(safe, sizeof(safe), read.text);
     if (failed(&read)) {
         result_free(result);
-        return fail_as(read.exit_code, "%s: %s", path, safe);
+        return fail_as(read.exit_code, "%s: %s", path, read.text);
     }
     return OK;
 }

@@ -23,9 +23,7 @@ struct layer_sum {
 // Returns a sum per layer. Index 0 has the ops and weights outside of layers.
 static struct layer_sum *sum_layers(const struct plan *plan)
 {
-    size_t            bytes = ((size_t)model_all_layers(&plan->model) + 1) * sizeof(struct layer_sum);
-    struct layer_sum *sums  = memory_allocate(bytes);
-    memset(sums, 0, bytes);
+    struct layer_sum *sums = memory_allocate(((size_t)model_all_layers(&plan->model) + 1) * sizeof(*sums));
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op  *op  = &plan->ops[i];
         struct layer_sum *sum = &sums[op->tag.layer + 1];
