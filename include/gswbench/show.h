@@ -46,13 +46,12 @@ void    show_check_header(void);
 void    show_check_line(const struct proved_job *proved);
 json_t *show_check_row(const struct proved_job *proved);
 
-// Print the plan of a rank: a summary, the pipeline schedule of the job, and all ops, one per line (show_plan.c).
-// show_plan_json prints the whole plan as JSON (show_plan_json.c).
-status      show_plan(const struct job *job, const struct plan *plan);
-status      show_schedule(const struct job *job);
-void        show_plan_ops(const struct plan *plan);
-void        show_plan_json(const struct job *job, const struct plan *plan);
-const char *show_access_name(int access);
+// Print the plan of a rank: a summary, the pipeline schedule of the job, all ops, one per line, and the whole plan as
+// JSON (show_plan.c).
+status show_plan(const struct job *job, const struct plan *plan);
+status show_schedule(const struct job *job);
+void   show_plan_ops(const struct plan *plan);
+void   show_plan_json(const struct job *job, const struct plan *plan);
 
 // Print a predicted job: in detail, as a line of a table, and in a JSON document (show_predict.c). show_prediction_row
 // returns an element of the document's list of rows. show_prediction_values prints the option values that the
