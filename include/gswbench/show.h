@@ -137,7 +137,7 @@ struct atlas {
 };
 void show_atlas(const struct atlas *atlas);
 
-// Print the runs of one MLPerf submission, and its model, GPUs and prediction if they are known (show_files.c).
+// Print the runs of one MLPerf submission, and its model, GPUs and prediction if they are known (show_mlperf.c).
 struct shown_mlperf {
     const struct mlperf_log  *runs;
     int64_t                   count, accelerators;                     // accelerators 0: unknown
@@ -151,7 +151,7 @@ struct shown_mlperf {
 void show_mlperf(const struct shown_mlperf *shown);
 void show_mlperf_json(const struct shown_mlperf *shown);
 
-// Print the kernel times of a trace next to the predicted kernel times (show_files.c).
+// Print the kernel times of a trace next to the predicted kernel times (show_trace.c).
 struct shown_trace {
     const char                *path;
     const struct kernel_trace *trace;

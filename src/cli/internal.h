@@ -116,8 +116,10 @@ extern const struct flag accept_flags[], atlas_flags[], calibrate_flags[], check
 extern const struct command cli_commands[];
 const struct command       *cli_find_command(const char *name);
 
-// Prints candidates for the last word of a command line, one per line (options.c).
+// completion_print_words prints candidates for the last word of a command line, one per line. completion_print prints a
+// shell's completion script, and returns false for an unknown shell (completion.c).
 void completion_print_words(int count, char *const words[]);
+bool completion_print(const char *shell);
 
 // Fills the zeroed arguments of a command from words of the command line (flags.c). Errors are EXIT_USAGE. arena
 // receives the strings that flags_parse composes.
@@ -127,7 +129,7 @@ void   flags_print_help(const struct command *command);
 // Returns the flag with this name and length, or NULL.
 const struct flag *flags_find(const struct command *command, const char *name, size_t length);
 
-// Copies standard input to a file that can be read more than once (configs.c).
+// Copies standard input to a file that can be read more than once (inputs.c).
 status cli_read_stdin(const char **path, struct arena *arena);
 
 // Visits the installed configurations, those of the folder atlas last, until a visitor fails. cli_visit_rows visits the

@@ -18,9 +18,11 @@ const struct result_reason *result_find_reason(const struct result *result, cons
 // Returns whether the reason says that a profiler, run.check or an injected fault slowed the run.
 bool result_reason_slows(const struct result_reason *reason);
 
-// Computes the energy figures, which are NaN unless every rank reports its energy (quality_check.c).
+// devices_check judges the recorded GPU values. devices_derive_energy computes the energy figures, which are NaN unless
+// every rank reports its energy (device_check.c).
+void devices_check(struct result *result);
 void devices_derive_energy(struct result *result);
 
-// Judges the recorded GPU values and how reliable the step times of a correct run are, and reports ranks that compute
-// longer than the other ranks with the same work (quality_check.c).
+// Judges how reliable the step times of a correct run are, and reports ranks that compute longer than the other ranks
+// with the same work (quality_check.c).
 void quality_check(struct result *result);

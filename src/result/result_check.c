@@ -150,6 +150,7 @@ void result_check(struct result *result)
         add(result, VERDICT_INVALID, "allocation", -1, "%" PRId64 " allocations of device memory inside steps",
             result->step_allocations);
     }
+    devices_check(result);
     quality_check(result);
     static const int codes[VERDICT_COUNT] = {
         [VERDICT_VALID] = EXIT_VALID,     [VERDICT_DEGRADED] = EXIT_VALID,     [VERDICT_EMULATED] = EXIT_VALID,
