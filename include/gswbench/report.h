@@ -48,7 +48,7 @@ extern const struct report_format report_formats[];    // ends with a NULL name
 // Returns the format with this name; NULL: there is none.
 const struct report_format *report_find_format(const char *name);
 
-// A page with a list of results, such as the best layouts of a sweep (page.c). A row may link to a separate page
+// A page with a list of results, such as the best layouts of a sweep (report_list.c). A row may link to a separate page
 // (link NULL: no link). A speed-up of NaN is unknown.
 struct report_listed {
     const char          *name, *link;

@@ -22,10 +22,13 @@ void doctor_read(const struct doctor *doctor, const char *path, const char *key,
 // after ten seconds.
 void doctor_ask(char *const words[], char *text, size_t bytes);
 
+void doctor_check_host(struct doctor *doctor);
+void doctor_check_build(struct doctor *doctor);
 void doctor_check_devices(struct doctor *doctor);
 void doctor_check_libraries(struct doctor *doctor);
 void doctor_check_mpi(struct doctor *doctor);
 void doctor_check_network(struct doctor *doctor);
+void doctor_check_limits(struct doctor *doctor);
 
 #define TEXT_OF(number)       #number
 #define TEXT_OF_VALUE(number) TEXT_OF(number)

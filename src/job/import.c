@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Translates a job of Hugging Face, Megatron or torchtitan to options. The table in import_names.c translates single
-// names and values. The derive functions then set options that depend on several values (Megatron: import_megatron.c).
+// names and values. The derive functions then set options that depend on several values.
 #include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -98,9 +98,7 @@ void reader_set_number(struct reader *reader, const char *option, int64_t value)
     reader_set(reader, option, arena_format(reader->values.arena, "%" PRId64, value));
 }
 
-// Sets `ours` to the translated value. Returns false if the list does not have the value; "*" in a list accepts any
-// other value.
-static bool translate(struct reader *reader, const char *list, const char *value, const char **ours)
+bool reader_translate(struct reader *reader, const char *list, const char *value, const char **ours)
 {
     for (const char *at = list; *at != '\0'; at += strspn(at, " ")) {
         size_t length = strcspn(at, " "), name = strcspn(at, "= ");
@@ -114,8 +112,7 @@ static bool translate(struct reader *reader, const char *list, const char *value
     return strchr(list, '*') != NULL;
 }
 
-// Returns the error for a value that is not in the list, with the values that are: "silu, gelu".
-static status unsupported(struct reader *reader, const char *name, const char *value, const char *list)
+status import_unsupported(struct reader *reader, const char *name, const char *value, const char *list)
 {
     const char *text = "";
     for (const char *at = list; *at != '\0'; at += strcspn(at, " "), at += strspn(at, " ")) {
@@ -146,8 +143,8 @@ static status translate_values(struct reader *reader)
         }
         if (row->values == NULL) {
             value = pair->value;
-        } else if (!translate(reader, row->values, pair->value, &value)) {
-            return unsupported(reader, pair->name, pair->value, row->values);
+        } else if (!reader_translate(reader, row->values, pair->value, &value)) {
+            return import_unsupported(reader, pair->name, pair->value, row->values);
         }
         if (row->option != NULL && *value != '\0') {
             reader_set(reader, row->option, value);
@@ -346,95 +343,6 @@ static status set_class(struct reader *reader)
         reader->values.path, type);
 }
 
-// Sets the precision of torchtitan's converters (torchtitan/components/quantization). Float8 without a recipe has one
-// scale per tensor.
-static status derive_converters(struct reader *reader)
-{
-    static const char *const sections[] = {"quantize.linear.float8", "float8", "quantize.dense.float8"};
-    static const char        recipes[]  = "tensorwise=current rowwise=rows rowwise_with_gw_hp=rows";
-    static const char        known[]    = "quantize.linear.float8 float8 quantize.dense.float8 mx quantize.linear.mx";
-    const char              *converters = reader_value(reader, "model.converters"), *ours = "current";
-    bool has_float8 = reader_has(reader, "float8.enable_float8_linear", "true");    // an option until February 2025
-    for (const char *at = converters; at != NULL && *at != '\0'; at += strcspn(at, " "), at += strspn(at, " ")) {
-        const char *one = arena_format(reader->values.arena, "%.*s", (int)strcspn(at, " "), at);
-        if (!text_has_word(known, one)) {
-            return unsupported(reader, "model.converters", one, known);
-        }
-    }
-    if (converters != NULL && (text_has_word(converters, "mx") || text_has_word(converters, "quantize.linear.mx"))) {
-        reader_set_all(reader, "precision.compute=fp8 precision.recipe=mxfp8");
-    }
-    for (int i = 0; i < 3; i++) {
-        has_float8 = has_float8 || (converters != NULL && text_has_word(converters, sections[i]));
-    }
-    for (int i = 0; i < 3 && has_float8; i++) {
-        const char *name   = arena_format(reader->values.arena, "%s.recipe_name", sections[i]);
-        const char *recipe = reader_value(reader, name);
-        if (recipe != NULL && !translate(reader, recipes, recipe, &ours)) {
-            return unsupported(reader, name, recipe, recipes);
-        }
-        if (recipe != NULL && strcmp(recipe, "rowwise_with_gw_hp") == 0) {
-            reader_set(reader, "precision.fp8_weight_gradients", "no");
-        }
-        name = arena_format(reader->values.arena, "%s.enable_fsdp_float8_all_gather", sections[i]);
-        if (reader_has(reader, name, "true")) {
-            reader_set(reader, "precision.fp8_weights", "yes");
-        }
-    }
-    if (has_float8) {
-        reader_set(reader, "precision.compute", "fp8");
-        reader_set(reader, "precision.recipe", ours);
-    }
-    return OK;
-}
-
-// Adds torchtitan's settings that depend on several values of the file.
-static status derive_torchtitan(struct reader *reader)
-{
-    int64_t     stages = reader_number(reader, "parallelism.pipeline_parallel_degree", 1);
-    int64_t     batch  = reader_number(reader, "training.local_batch_size", 8);
-    const char *mode   = reader_value(reader, "activation_checkpoint.mode");
-    bool        is_op  = reader_has(reader, "activation_checkpoint.selective_ac_option", "op");
-    if (stages > 1) {    // a pipeline splits the local batch into microbatches
-        int64_t micro = reader_number(reader, "parallelism.pipeline_parallel_microbatch_size", 1);
-        reader_set_number(reader, "train.micro_batch", micro);
-        if (reader_number(reader, "training.global_batch_size", -1) < 0 && micro > 0) {
-            reader_set_number(reader, "train.accumulation", batch / micro);
-        }
-        // Interleaved1F1B has two chunks per stage, torchtitan's default.
-        if (reader_has(reader, "parallelism.pipeline_parallel_schedule", "Interleaved1F1B")) {
-            reader_set(reader, "parallel.vp", "2");
-        }
-        if (!reader_has(reader, "parallelism.fsdp_reshard_after_forward", "always")) {
-            reader_set(reader, "parallel.reshard", "never");
-        }
-    }
-    if ((mode == NULL || strcmp(mode, "selective") == 0) && !is_op) {
-        int64_t every = reader_number(reader, "activation_checkpoint.selective_ac_option", 2);
-        reader_set(reader, "train.recompute", every > 1 ? "block_every" : "full");
-        reader_set_number(reader, "train.recompute_every", every > 1 ? every : 1);
-    }
-    return derive_converters(reader);
-}
-
-// Sets the model preset and torchtitan's defaults. torchtitan selects a model by name and flavor, such as "llama3" and
-// "8B".
-static status set_torchtitan_defaults(struct reader *reader)
-{
-    static const char presets[] = "8B=llama3.1-8b 70B=llama3.1-70b 405B=llama3.1-405b";
-    const char *flavor = reader_value(reader, "model.flavor"), *name = reader_value(reader, "model.name"), *preset;
-    name   = name != NULL ? name : "llama3";
-    flavor = flavor != NULL ? flavor : "debugmodel";
-    if (strcmp(name, "llama3") != 0 || !translate(reader, presets, flavor, &preset)) {
-        return fail("%s: the sizes of model %s %s are not known; those of llama3 8B, 70B and 405B are: start from "
-                    "gswbench init --model NAME",
-                    reader->values.path, name, flavor);
-    }
-    reader_set(reader, "model.preset", preset);
-    reader_set_all(reader, "parallel.fsdp=auto train.micro_batch=8");
-    return OK;
-}
-
 // Lists the names in the file that set no option.
 static const char *list_unused(const struct reader *reader)
 {
@@ -458,13 +366,13 @@ static status translate_file(struct reader *reader, char *text)
     } else if (*format == IMPORT_MEGATRON) {
         import_set_megatron_defaults(reader);
     } else {
-        TRY(set_torchtitan_defaults(reader));
+        TRY(import_set_torchtitan_defaults(reader));
     }
     TRY(translate_values(reader));
     TRY(derive_letters(reader));
     TRY(*format == IMPORT_HUGGING_FACE ? derive_hugging_face(reader)
         : *format == IMPORT_MEGATRON   ? import_derive_megatron(reader)
-                                       : derive_torchtitan(reader));
+                                       : import_derive_torchtitan(reader));
     TRY(import_derive_precision(reader));
     complete(reader);
     reader->import->passed = list_unused(reader);

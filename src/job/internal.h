@@ -25,6 +25,13 @@ struct import_values {
 // Copies a name without leading dashes, with underscores for dashes.
 char *import_normalise(struct arena *arena, const char *name);
 
+// Adds a value, or replaces the value that the name already has. Sets `added` to its place.
+status import_add_value(struct import_values *values, const char *name, const char *value, struct import_value **added);
+
+// Reads Megatron's arguments, in a shell script or alone: --name value, --name=value, --name. Replaces variables that
+// the script assigns by their values. Changes the text.
+status import_read_arguments(struct import_values *values, char *text);
+
 // Reads the text, which it changes, and finds its format.
 status import_read_values(struct import_values *values, enum import_format *format, char *text);
 
@@ -70,9 +77,18 @@ void reader_set_number(struct reader *reader, const char *option, int64_t value)
 // have window attention). kind: mlp or experts.
 void reader_set_windows(struct reader *reader, int64_t windows, const char *kind);
 
-// Sets options whose default differs in Megatron, before the names of the file are translated.
-void import_set_megatron_defaults(struct reader *reader);
+// Sets `ours` to the translated value. Returns false if the list does not have the value; "*" in a list accepts any
+// other value.
+bool reader_translate(struct reader *reader, const char *list, const char *value, const char **ours);
 
-// Add settings that depend on several values of the file, after its names are translated.
+// Returns the error for a value that is not in the list, with the values that are: "silu, gelu".
+status import_unsupported(struct reader *reader, const char *name, const char *value, const char *list);
+
+// Sets options whose default differs in the other program, before the names of the file are translated.
+void   import_set_megatron_defaults(struct reader *reader);
+status import_set_torchtitan_defaults(struct reader *reader);
+
+// Adds settings that depend on several values of the file, after its names are translated.
 status import_derive_megatron(struct reader *reader);
+status import_derive_torchtitan(struct reader *reader);
 status import_derive_precision(struct reader *reader);

@@ -76,8 +76,8 @@ void comparison_list_settings(const struct comparison *comparison, bool has_mach
 // Returns whether both results are predictions with the same profiles, whose errors mostly cancel in a comparison.
 bool comparison_shares_errors(const struct comparison *comparison);
 
-// Parts of report.html. They write nothing without the values that they show, except html_write_tables.
-// html_write_waterfall needs a traced step.
+// Parts of report.html, in files of the same names. They write nothing without the values that they show, except
+// html_write_tables. html_write_waterfall needs a traced step.
 report_writer html_write_devices, html_write_compute_times, html_write_communication_times, html_write_tables;
 report_writer html_write_roofline;
 report_writer html_write_waterfall, html_write_timeline;    // of the traced step (report_traced.c)
@@ -85,7 +85,7 @@ report_writer html_write_waterfall, html_write_timeline;    // of the traced ste
 // Writes a table cell with the waterfall as one stacked bar. `longest` is the step time of a full-width bar.
 void html_write_stack(const struct result *result, double longest, FILE *file);
 
-// Writes a table with a row per result (page.c).
+// Writes a table with a row per result (report_list.c).
 void html_write_list(const struct report_listed *rows, int64_t count, FILE *file);
 
 // The following functions write the parts that all HTML pages share (page.c).
