@@ -7,12 +7,7 @@
 #include "gswbench/json.h"
 #include "gswbench/result.h"
 
-#define LIST(key, element, list, fields) JSON_LIST(result, key, list##s, list##_count, sizeof(struct element), fields)
-
-// JSON fields of the parts of a result (parts_json.c), and of a step (result_json.c).
-extern const struct json_field observation_fields[], rank_fields[], communication_time_fields[], compute_time_fields[];
-extern const struct json_field connection_fields[], traced_fields[], moment_fields[], expectation_fields[];
-extern const struct json_field step_fields[];
+extern const struct json_field step_fields[];    // of a step in result.json (result_json.c)
 
 // Reads a result from JSON, without validation and without its figures, which result_derive computes.
 status result_from_json(struct result *result, const json_t *document);
