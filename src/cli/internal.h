@@ -12,8 +12,6 @@
 #include "gswbench/status.h"
 #include "gswbench/text.h"
 
-#include <jansson.h>
-
 // Filter for the rows of published results. NULL: no restriction.
 struct row_filter {
     const char *gpu, *model, *precision, *software;

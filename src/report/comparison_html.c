@@ -224,6 +224,5 @@ void comparison_write_html(const struct comparison *list, int64_t count, FILE *f
         write_parts(&list[i], file);
         write_memory(&list[i], file);
     }
-    html_print(file, "<footer>gswbench %s", list->second->version);
-    html_write_foot(file);
+    html_write_foot(list->second->version, file);
 }

@@ -182,6 +182,5 @@ void page_write(const struct page *page, FILE *file)
             write_card(&page->cards[i], file);
         }
     }
-    html_print(file, "<footer>gswbench %s", version_text);
-    html_write_foot(file);
+    html_write_foot(version_text, file);
 }

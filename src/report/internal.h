@@ -7,8 +7,6 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include <jansson.h>
-
 #include "gswbench/report.h"
 
 // Format values as text (report_value.c). The text is valid for the next 15 calls. report_safe returns text from a file
@@ -94,10 +92,10 @@ void html_write_list(const struct report_listed *rows, int64_t count, FILE *file
 enum { BAR_COMPUTE = 0, BAR_IDEAL = 1, BAR_REST = 2, BAR_IDLE = 3 };
 
 // An HTML page begins with html_write_head, then the text of its subtitle, then html_write_badge (word NULL: no badge).
-// The caller opens <footer>, and html_write_foot closes it.
+// It ends with html_write_foot.
 void html_write_head(const char *title, FILE *file);
 void html_write_badge(const char *class, const char *word, FILE *file);
-void html_write_foot(FILE *file);
+void html_write_foot(const char *version, FILE *file);
 
 // Writes text from outside the program, escaped for HTML. html_print prints like fprintf and escapes every %s. It
 // accepts numbers of type int, int64_t and double; only a double may have flags, a width or a precision, but no "*".

@@ -76,9 +76,9 @@ void html_write_badge(const char *class, const char *word, FILE *file)
     fprintf(file, "</header>\n");
 }
 
-void html_write_foot(FILE *file)
+void html_write_foot(const char *version, FILE *file)
 {
-    fprintf(file, "</footer></main></body></html>\n");
+    html_print(file, "<footer>gswbench %s</footer></main></body></html>\n", version);
 }
 
 void html_write_figure(FILE *file, const char *value, const char *unit, const char *label, const char *note, ...)

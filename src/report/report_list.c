@@ -102,6 +102,5 @@ void report_write_list(const struct report_list *list, FILE *file)
     if (list->remark[0] != '\0') {
         html_print(file, "<section class=card><p>%s</p></section>\n", list->remark);
     }
-    html_print(file, "<footer>gswbench %s", list->count > 0 ? list->rows->result->version : "");
-    html_write_foot(file);
+    html_write_foot(list->count > 0 ? list->rows->result->version : "", file);
 }

@@ -2,8 +2,6 @@
 // Declares JSON field tables and checks of a run that the files of src/result share.
 #pragma once
 
-#include <jansson.h>
-
 #include "gswbench/json.h"
 #include "gswbench/result.h"
 
