@@ -198,6 +198,7 @@ struct plan {
     int32_t            *tokens, *targets;
     int32_t             positions;    // i32, position of each local row, if the model learns positions; else -1
     int32_t             rope_table, hyper, gradient_norm, clip_scale;
+    double              owner_flops;    // FLOPs of a step that the mean rank has in addition: owners of Muon differ
     int32_t             loss, prediction_loss;    // prediction_loss: mean loss of the MTP modules; -1: none
     struct plan_scaling scaling;
     // f32 [layers, experts]: bias that the router adds to scores to choose experts. It is 0 before the first step and

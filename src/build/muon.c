@@ -189,16 +189,28 @@ static void append_matrix(struct builder *builder, const struct plan_unit *unit,
     append_update(&update, take_own(&update, x));
 }
 
+// FLOPs of the iterations (iterate) of a matrix.
+static double count_flops(const struct muon_matrix *matrix)
+{
+    double rows = (double)matrix->rows, columns = (double)matrix->columns, m = fmin(rows, columns);
+    return MUON_ITERATIONS * (2.0 * m * m * m + 4.0 * m * rows * columns);
+}
+
 void muon_append(struct builder *builder, int32_t index)
 {
-    const struct plan      *plan     = builder->plan;
+    struct plan            *plan     = builder->plan;
     const struct plan_unit *unit     = &plan->units[index];
     bool                    owns_all = !unit_updates_slice(builder, index);
     for (int32_t weight = unit->first_weight; weight < unit->first_weight + unit->weight_count; weight++) {
         for (int32_t i = 0; i < muon_matrices(plan, weight); i++) {
             struct muon_matrix matrix = muon_matrix(builder, weight, i);
-            if (owns_all || matrix.owner == mesh_group_index(&plan->mesh, plan->rank, unit->update_axes)) {
+            bool is_own = owns_all || matrix.owner == mesh_group_index(&plan->mesh, plan->rank, unit->update_axes);
+            if (is_own) {
                 append_matrix(builder, unit, &matrix);
+            }
+            if (!owns_all) {
+                double owners = (double)mesh_group_size(&plan->mesh, unit->update_axes);
+                plan->owner_flops += count_flops(&matrix) * (1.0 / owners - (is_own ? 1.0 : 0.0));
             }
         }
     }

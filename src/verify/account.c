@@ -62,6 +62,6 @@ void plan_account(const struct plan *plan, struct account *account)
         }
     }
     account->quantized_bytes = plan_quantized_bytes(plan);
-    account->hardware_flops  = flops * (double)plan->mesh.world / (double)plan->train.global_batch;
-    account->total_bytes     = plan_total_bytes(plan);
+    account->hardware_flops = (flops + plan->owner_flops) * (double)plan->mesh.world / (double)plan->train.global_batch;
+    account->total_bytes    = plan_total_bytes(plan);
 }

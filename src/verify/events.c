@@ -148,6 +148,7 @@ static void create_events(struct verification *job, struct skeleton *skeleton, c
         last[stream]            = -1;
         before[stream]          = none;
     }
+    skeleton->flops += plan->owner_flops;
     skeleton->events = arena_allocate(&job->arena, (size_t)count_communications(plan) * sizeof(*skeleton->events));
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct op *op = &plan->ops[i];

@@ -199,7 +199,7 @@ static status find_distinct(struct verification *job)
 
 // Lists the representatives of the classes, and counts their ops and FLOPs. All classes have the same number of
 // members, so the FLOPs of the job are the FLOPs of all representatives times this number. With Muon and zero = 1,
-// members update different matrices, and the FLOPs of these updates are an estimate.
+// members update different matrices, and a representative counts the mean of these updates (plan.owner_flops).
 static void list_classes(struct verification *job)
 {
     double flops = 0;

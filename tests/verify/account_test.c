@@ -253,3 +253,28 @@ Test(account, counts_what_making_fp8_copies_reads_and_writes)
     cr_assert_eq(account_of("compute fp8; recipe current; fp8_fused no; fp8_weights yes").quantized_bytes,
                  2 * (copies + (4 + 1) * weights + 4 * 4 + (1 + 1) * weights));
 }
+
+Test(account, spreads_the_updates_of_muon_over_their_owners)
+{
+    static const char *const layouts[] = {"dp 4; zero 1; layers 3; optimizer muon",
+                                          "dp 4; tp 2; zero 1; layers 3; optimizer muon",
+                                          "dp 2; cp 2; zero 1; layers 1; optimizer muon", "dp 2; optimizer muon"};
+    for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
+        struct account account;
+        double         flops = 0.0, batch = 0.0;
+        int64_t        ranks = tiny_plan_of(layouts[i], 0)->mesh.world;
+        for (int64_t rank = 0; rank < ranks; rank++) {
+            struct plan *plan = tiny_plan_of(layouts[i], rank);
+            batch             = (double)plan->train.global_batch;
+            plan_account(plan, &account);
+            for (int phase = 0; phase < PHASE_COUNT; phase++) {
+                flops += account.flops[phase];
+            }
+        }
+        for (int64_t rank = 0; rank < ranks; rank++) {
+            plan_account(tiny_plan_of(layouts[i], rank), &account);
+            cr_expect_float_eq(account.hardware_flops, flops / batch, 1e-9 * flops, "%s, rank %lld", layouts[i],
+                               (long long)rank);
+        }
+    }
+}
