@@ -73,11 +73,13 @@ const struct json_field suite_fields[] = {
 };
 // clang-format on
 
-static const char *name_verdict(const struct suite_row *row)
+static const char *name_verdict(const struct suite *suite, const struct suite_row *row)
 {
-    return row->problem[0] != '\0'           ? "cannot run"
-           : row->verdict == ACCEPTANCE_NONE ? "not run"
-                                             : result_acceptance_names[row->verdict];
+    // Before the run, a row has a reason if the GPU of its profile cannot run it.
+    bool is_unfit = suite->verdict == ACCEPTANCE_NONE && row->reason[0] != '\0';
+    return row->problem[0] != '\0' || is_unfit ? "cannot run"
+           : row->verdict == ACCEPTANCE_NONE   ? "not run"
+                                               : result_acceptance_names[row->verdict];
 }
 
 // Adds the remark: why the row cannot run or was not accepted or, for an accepted row, whether it reaches
@@ -101,7 +103,7 @@ static void fill(struct grid *grid, const struct suite *suite)
     for (int64_t i = 0; i < suite->row_count; i++) {
         const struct suite_row *row = &suite->rows[i];
         grid_add(grid, row->name);
-        grid_add(grid, name_verdict(row));
+        grid_add(grid, name_verdict(suite, row));
         grid_add_real(grid, "%.4g", row->expected_seconds);
         grid_add_real(grid, "%.1f", row->percent);
         grid_add(grid, row->basis[0] != '\0' && !isnan(row->expected_seconds) ? row->basis : "-");

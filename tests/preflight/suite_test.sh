@@ -19,7 +19,7 @@ expect '^3 of 3 rows can run on 8 ranks, in about 10 minutes$'
 unexpected 'measured s|\$ per M tokens'
 # A100 has no FP8.
 run 0 "$GSWBENCH" suite node --ranks 8 --dry-run --gpu a100-80gb
-expect '^llama3.1-8b-fp8 +not run +- +- +- +- +dp 4 cp 2 zero 1 +\[hardware\] peak_fp8 is unknown: a100-80gb has no fp8'
+expect '^llama3.1-8b-fp8 +cannot run +- +- +- +- +dp 4 cp 2 zero 1 +\[hardware\] peak_fp8 is unknown: a100-80gb has no fp8'
 expect '^2 of 3 rows can run on 8 ranks'
 # 8 GPUs at $2.1 per hour for 12.27 s, divided by 128 x 8192 tokens.
 run 0 "$GSWBENCH" suite node --ranks 8 --dry-run --price 2.1
