@@ -102,6 +102,15 @@ static void print_checkpoint(const struct plan *plan, const struct hardware_conf
               report_bytes(bytes), bytes / (double)layers_parameters(&plan->model), seconds);
 }
 
+// Prints the first two columns of a table. If the axes are too long for their column, the next one starts a new line.
+static void print_group(const char *name, const char *axes)
+{
+    printf("  %-16s %-12s", name, axes);
+    if (strlen(axes) > 12) {
+        printf("\n%31s", "");
+    }
+}
+
 static void print_communications(const struct account *account)
 {
     if (account->communication_count == 0) {
@@ -115,8 +124,8 @@ static void print_communications(const struct account *account)
         char                             axes[64];
         double                           total =
             (double)format_bytes(communication->format, communication->elements) * (double)communication->count;
-        printf("  %-16s %-12s %6" PRId64 " %6s %13" PRId64 " %7" PRId64 " %12s\n", op_name(communication->kind),
-               axis_names(communication->axes, axes, sizeof(axes)), communication->group_size,
+        print_group(op_name(communication->kind), axis_names(communication->axes, axes, sizeof(axes)));
+        printf(" %6" PRId64 " %6s %13" PRId64 " %7" PRId64 " %12s\n", communication->group_size,
                format_name(communication->format), communication->elements, communication->count, report_bytes(total));
     }
 }
@@ -156,8 +165,9 @@ static void print_connections(const struct plan *plan, const struct config *conf
            "memory");
     for (int32_t i = 0; i < connections.count; i++) {
         const struct plan_connection *one = &connections.list[i];
-        printf("  %-16s %-12s %6" PRId64 " %6" PRId64 " %12s %6d %12s\n", op_stream_name((enum stream)one->stream),
-               axis_names(plan->groups[one->group].axes, axes, sizeof(axes)), one->members, one->nodes,
+        print_group(op_stream_name((enum stream)one->stream),
+                    axis_names(plan->groups[one->group].axes, axes, sizeof(axes)));
+        printf(" %6" PRId64 " %6" PRId64 " %12s %6d %12s\n", one->members, one->nodes,
                report_bytes((double)one->largest_bytes), one->processors, report_bytes((double)one->bytes));
     }
     printf("  %-56s %6d %12s\n", "together; memory is estimated", connections.processors,

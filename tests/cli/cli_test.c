@@ -266,6 +266,14 @@ Test(cli, prints_a_plan_with_all_its_ops)
     cr_expect_eq(lines, shown_ops + 1);
 }
 
+Test(cli, prints_plans_of_groups_with_many_axes_in_80_columns)
+{
+    expect_success("plan --config tiny-llama --layers 4 --ranks 16 --set parallel.dp=2 --set parallel.tp=2 "
+                   "--set parallel.cp=2 --set parallel.pp=2");
+    expect_80_columns();
+    expect_output("tp x cp x dp x pp\n                                    16 ");
+}
+
 Test(cli, prints_a_plan_that_programs_can_read)
 {
     expect_success("plan --config tiny-geglu --json --layers 1 --set train.global_batch=2");
