@@ -64,10 +64,10 @@ int32_t assembly_alike(struct assembly *assembly, const char *name, int32_t tens
 
 void      assembly_set_part(struct assembly *assembly, enum model_part part);    // the model part of the following ops
 struct op assembly_op(const struct assembly *assembly, enum op_kind kind, const char *role);
-void      assembly_operand(struct op *op, int slot, enum access access, int32_t tensor);    // tensor -1: none
-int32_t   assembly_append(struct assembly *assembly, struct op *op);    // adds dependencies; returns the op's index
-// Appends an op with these operands in addition to operands that it already has. The op table says how the op accesses
-// each slot.
+void      assembly_operand(struct op *op, int slot, int32_t tensor);    // tensor -1: none
+// Appends an op, with its dependencies and with the accesses of the op table. Returns its index. assembly_append_with
+// appends it with these operands in addition to operands that it already has.
+int32_t assembly_append(struct assembly *assembly, struct op *op);
 struct operand {
     int     slot;
     int32_t tensor;    // -1: none
@@ -98,7 +98,7 @@ struct communication {
 };
 int32_t assembly_communication(struct assembly *assembly, const struct communication *communication);
 // Adds an operand, but no dependency, to an appended op. No op of another stream may have used the tensor.
-void assembly_add_operand(struct assembly *assembly, int32_t op, int slot, enum access access, int32_t tensor);
+void assembly_add_operand(struct assembly *assembly, int32_t op, int slot, int32_t tensor);
 // Returns whether the tensor has not been written after this op.
 bool assembly_is_current(const struct assembly *assembly, int32_t op, int32_t tensor);
 bool assembly_is_unread(const struct assembly *assembly, int32_t tensor);

@@ -105,18 +105,8 @@ int64_t block_layer(const struct model_config *model, int64_t place);
 int64_t block_head(const struct model_config *model);
 int64_t block_places(const struct model_config *model);
 
-// A collective over the mesh axes in the mask `axes` (1 << axis). in: tensor to send; -1: out is updated in place.
-// makes: whether `out` is an input, output, weight or gradient of a linear (enum model_value); 0: the output in the
-// forward pass, the input gradient in the backward pass. hold: op that must end before the collective starts; -1: none.
-struct collective {
-    enum op_kind kind;
-    const char  *role;
-    uint8_t      makes;
-    uint32_t     axes;
-    enum stream  stream;
-    int32_t      in, out, hold;
-};
-int32_t collect(struct builder *builder, const struct collective *collective);
+// Appends a communication op (assembly_communication).
+int32_t collect(struct builder *builder, const struct communication *communication);
 
 // columns_split copies the columns of tensor `whole` into the tensors `first` and `rest`. columns_join concatenates the
 // columns of `first` and `rest` in a new tensor. All have one row per row of the residual stream on this rank.

@@ -54,12 +54,11 @@ static int32_t append_momentum(const struct update *update)
     const struct train_config *train   = &builder->plan->train;
     int32_t   out = make(update, "momentum of the next step", FORMAT_F32, matrix->local_rows, matrix->local_columns);
     struct op op  = assembly_op(&builder->assembly, OP_MOMENTUM, "momentum");
-    assembly_operand(&op, MOMENTUM_SCALE, ACCESS_READ, builder->plan->clip_scale);
-    assembly_operand(&op, MOMENTUM_GRADIENT, ACCESS_READ,
-                     part_of(update, "gradient of a matrix", unit->gradient, unit->kept.first));
-    assembly_operand(&op, MOMENTUM_FIRST, ACCESS_UPDATE,
+    assembly_operand(&op, MOMENTUM_SCALE, builder->plan->clip_scale);
+    assembly_operand(&op, MOMENTUM_GRADIENT, part_of(update, "gradient of a matrix", unit->gradient, unit->kept.first));
+    assembly_operand(&op, MOMENTUM_FIRST,
                      part_of(update, "momentum of a matrix", unit->first_moment, unit->updated.first));
-    assembly_operand(&op, MOMENTUM_OUT, ACCESS_WRITE, out);
+    assembly_operand(&op, MOMENTUM_OUT, out);
     op.shape.elements =
         (struct elements_shape){.elements = local_elements(update), .factor = (float)train->muon_momentum};
     assembly_append(&builder->assembly, &op);
@@ -86,8 +85,8 @@ static int32_t gather(const struct update *update, int32_t local)
     }
     int32_t whole =
         make(update, "gathered momentum", FORMAT_F32, update->shares * matrix->local_rows, matrix->local_columns);
-    collect(update->builder, &(struct collective){OP_ALL_GATHER, "momentum gather", .axes = 1u << AXIS_TP,
-                                                  .stream = STREAM_TENSOR, .in = local, .out = whole, .hold = -1});
+    collect(update->builder, &(struct communication){OP_ALL_GATHER, "momentum gather", .axes = 1u << AXIS_TP,
+                                                     .stream = STREAM_TENSOR, .in = local, .out = whole, .hold = -1});
     return update->is_by_columns ? regroup(update, "momentum columns", whole, update->shares, matrix->local_rows)
                                  : whole;
 }
@@ -162,17 +161,14 @@ static void append_update(const struct update *update, int32_t orthogonal)
     const struct plan_unit *unit    = update->unit;
     double                  longer =
         (double)(update->matrix.rows > update->matrix.columns ? update->matrix.rows : update->matrix.columns);
-    int32_t   master = part_of(update, "master of a matrix", unit->master, unit->updated.first);
-    struct op op     = assembly_op(&builder->assembly, OP_MUON, "muon");
-    assembly_operand(&op, MUON_HYPER, ACCESS_READ, plan->hyper);
-    assembly_operand(&op, MUON_SCALE, ACCESS_READ, plan->clip_scale);
-    assembly_operand(&op, MUON_UPDATE, ACCESS_READ, orthogonal);
-    assembly_operand(&op, MUON_MASTER, ACCESS_UPDATE, master);
-    assembly_operand(&op, MUON_WEIGHT, master >= 0 ? ACCESS_WRITE : ACCESS_UPDATE,
-                     part_of(update, "weight of a matrix", unit->weight, unit->kept.first));
+    int32_t   master  = part_of(update, "master of a matrix", unit->master, unit->updated.first);
+    int32_t   weight  = part_of(update, "weight of a matrix", unit->weight, unit->kept.first);
+    struct op op      = assembly_op(&builder->assembly, OP_MUON, "muon");
     op.shape.elements = (struct elements_shape){.elements = local_elements(update),
                                                 .factor   = (float)(plan->train.muon_scale * sqrt(longer))};
-    assembly_append(&builder->assembly, &op);
+    assembly_append_with(&builder->assembly, &op,
+                         SLOTS({MUON_HYPER, plan->hyper}, {MUON_SCALE, plan->clip_scale}, {MUON_UPDATE, orthogonal},
+                               {MUON_MASTER, master}, {MUON_WEIGHT, weight}));
 }
 
 static void append_matrix(struct builder *builder, const struct plan_unit *unit, const struct muon_matrix *matrix)

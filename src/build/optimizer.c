@@ -81,9 +81,9 @@ static void append_square_sum(struct builder *builder, int32_t index, int32_t pa
         struct op op   = assembly_op(&builder->assembly, OP_SQUARE_SUM, "gradient norm");
         op.accumulates = adds;
         assembly_operand(
-            &op, SQUARE_SUM_IN, ACCESS_READ,
+            &op, SQUARE_SUM_IN,
             slice_of(builder, gradient, (struct plan_slice){slice.first - unit->updated.first, slice.elements}));
-        assembly_operand(&op, SQUARE_SUM_OUT, adds ? ACCESS_UPDATE : ACCESS_WRITE, out);
+        assembly_operand(&op, SQUARE_SUM_OUT, out);
         op.shape.elements.elements = slice.elements;
         assembly_append(&builder->assembly, &op);
         slice = counted_slice(plan, unit, slice.first + slice.elements);
@@ -137,17 +137,16 @@ static void append_adamw_slice(struct builder *builder, int32_t index, struct pl
     int32_t                 gradient = slice_of(builder, unit_updated_gradient(builder, index), slice);
     struct op               op       = assembly_op(&builder->assembly, OP_ADAMW, "adamw");
     op.is_initial                    = magnitude >= 0;
-    assembly_operand(&op, ADAMW_HYPER, ACCESS_READ, plan->hyper);
-    assembly_operand(&op, ADAMW_SCALE, ACCESS_READ, plan->clip_scale);
-    assembly_operand(&op, ADAMW_GRADIENT, ACCESS_READ, gradient);
-    assembly_operand(&op, ADAMW_MASTER, ACCESS_UPDATE, slice_of(builder, unit->master, slice));
-    assembly_operand(&op, ADAMW_FIRST, ACCESS_UPDATE, slice_of(builder, unit->first_moment, slice));
-    assembly_operand(&op, ADAMW_SECOND, ACCESS_UPDATE, slice_of(builder, unit->second_moment, slice));
+    assembly_operand(&op, ADAMW_HYPER, plan->hyper);
+    assembly_operand(&op, ADAMW_SCALE, plan->clip_scale);
+    assembly_operand(&op, ADAMW_GRADIENT, gradient);
+    assembly_operand(&op, ADAMW_MASTER, slice_of(builder, unit->master, slice));
+    assembly_operand(&op, ADAMW_FIRST, slice_of(builder, unit->first_moment, slice));
+    assembly_operand(&op, ADAMW_SECOND, slice_of(builder, unit->second_moment, slice));
     if (!unit->is_low_precision) {
-        assembly_operand(&op, ADAMW_WEIGHT, unit->master >= 0 ? ACCESS_WRITE : ACCESS_UPDATE,
-                         slice_of(builder, unit_updated_weight(builder, index), slice));
+        assembly_operand(&op, ADAMW_WEIGHT, slice_of(builder, unit_updated_weight(builder, index), slice));
     }
-    assembly_operand(&op, ADAMW_AMAX, ACCESS_UPDATE, magnitude);
+    assembly_operand(&op, ADAMW_AMAX, magnitude);
     op.shape.elements.elements = slice.elements;
     assembly_append(&builder->assembly, &op);
 }
@@ -225,8 +224,8 @@ static void append_updates(struct builder *builder)
 static void reduce_scalars(struct builder *builder, const char *role, uint32_t axes, int32_t tensor)
 {
     if (mesh_group_size(&builder->plan->mesh, axes) > 1) {
-        collect(builder, &(struct collective){OP_ALL_REDUCE, role, .axes = axes, .stream = STREAM_GRADIENT_REDUCE,
-                                              .in = -1, .out = tensor, .hold = -1});
+        collect(builder, &(struct communication){OP_ALL_REDUCE, role, .axes = axes, .stream = STREAM_GRADIENT_REDUCE,
+                                                 .in = -1, .out = tensor, .hold = -1});
     }
 }
 
@@ -262,8 +261,8 @@ static void add_tied_gradient(struct builder *builder, int32_t unit)
     receive.stream               = STREAM_PIPELINE_RECEIVE;
     receive.in                   = -1;
     receive.out                  = other;
-    assembly_communication(&builder->assembly, &send);
-    assembly_communication(&builder->assembly, &receive);
+    collect(builder, &send);
+    collect(builder, &receive);
     assembly_cast(&builder->assembly, "tied gradient sum", other, gradient, true);
 }
 

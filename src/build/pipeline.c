@@ -350,7 +350,7 @@ static int32_t append_receive(const struct replay *replay, const struct action *
     communication.hold    = builder->assembly.last_compute;
     communication.out     = assembly_activation(&builder->assembly, is_forward ? "residual" : "residual gradient",
                                                 DIMS(builder->shard_tokens, builder->plan->model.hidden));
-    assembly_communication(&builder->assembly, &communication);
+    collect(builder, &communication);
     builder->assembly.tag = tag;
     return communication.out;
 }
@@ -369,7 +369,7 @@ static int32_t append_send(const struct replay *replay, const struct action *act
     communication.role   = is_forward ? "residual send" : "residual gradient send";
     communication.stream = STREAM_PIPELINE_SEND;
     communication.in     = tensor;
-    return assembly_communication(&replay->builder->assembly, &communication);
+    return collect(replay->builder, &communication);
 }
 
 // Appends the weight gradients of a microbatch that the zero-bubble schedule (ZB-H1) moved out of its backward pass,

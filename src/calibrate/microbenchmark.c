@@ -93,9 +93,9 @@ static int32_t count_sets(const struct distinct_op *distinct, int64_t working_by
 static void add_links(struct microbenchmark *bench, const struct op *op, int32_t computed, int32_t previous[2])
 {
     static const struct {
-        int kind, stream, distance, slot, access;
-    } links[2]                     = {{OP_SEND, STREAM_PIPELINE_SEND, 1, COMMUNICATION_IN, ACCESS_READ},
-                                      {OP_RECEIVE, STREAM_PIPELINE_RECEIVE, -1, COMMUNICATION_OUT, ACCESS_WRITE}};
+        int kind, stream, distance, slot;
+    } links[2]                     = {{OP_SEND, STREAM_PIPELINE_SEND, 1, COMMUNICATION_IN},
+                                      {OP_RECEIVE, STREAM_PIPELINE_RECEIVE, -1, COMMUNICATION_OUT}};
     const struct plan_group *group = &bench->plan.groups[op->shape.communication.group];
     for (int i = 0; i < 2; i++) {
         int64_t   peer                   = group->index + links[i].distance;
@@ -104,7 +104,7 @@ static void add_links(struct microbenchmark *bench, const struct op *op, int32_t
         link.shape.communication         = op->shape.communication;
         link.shape.communication.peer    = (int32_t)peer;
         link.shape.communication.channel = 0;
-        assembly_operand(&link, links[i].slot, (enum access)links[i].access, op->operand[links[i].slot]);
+        assembly_operand(&link, links[i].slot, op->operand[links[i].slot]);
         assembly_hold(&bench->assembly, &link, computed);
         if (peer >= 0 && peer < group->size) {
             previous[i] = assembly_append(&bench->assembly, &link);

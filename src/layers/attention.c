@@ -163,10 +163,10 @@ static struct op rope_op(const struct sublayer *sublayer, enum op_kind kind, con
     const struct plan *plan  = sublayer->builder->plan;
     int32_t            scale = sublayer->weights[WEIGHT_HEAD_NORM];
     struct op          op    = attention_op(sublayer->builder, kind, role);
-    assembly_operand(&op, ROPE_TABLE, ACCESS_READ, plan->rope_table);
+    assembly_operand(&op, ROPE_TABLE, plan->rope_table);
     if (scale >= 0) {
         op.shape.attention.epsilon = (float)plan->model.norm_epsilon;
-        assembly_operand(&op, ROPE_SCALE, ACCESS_READ, plan->weights[scale].tensor);
+        assembly_operand(&op, ROPE_SCALE, plan->weights[scale].tensor);
     }
     return op;
 }
@@ -317,23 +317,17 @@ static int32_t rope_backward(struct sublayer *sublayer, int32_t dq, int32_t dkv)
 {
     struct builder *builder = sublayer->builder;
     assembly_set_part(&builder->assembly, PART_ROPE);
-    struct op rope  = rope_op(sublayer, OP_ROPE_BACKWARD, "rope gradient");
-    int32_t   scale = sublayer->weights[WEIGHT_HEAD_NORM];
-    int32_t   dqkv  = assembly_activation(
-           &builder->assembly, "qkv gradient",
-           DIMS(builder->tokens, (builder->heads + 2 * builder->kv_heads) * builder->plan->model.head_dim));
-    assembly_operand(&rope, ROPE_PACKED, ACCESS_WRITE, dqkv);
-    assembly_operand(&rope, ROPE_QUERY, ACCESS_READ, dq);
-    assembly_operand(&rope, ROPE_KEY_VALUE, ACCESS_READ, dkv);
-    if (scale >= 0) {
-        assembly_operand(&rope, ROPE_PACKED_IN, ACCESS_READ, sublayer->values->tensor[VALUE_QKV]);
-    }
-    if (scale >= 0 && !weight_is_frozen(builder, scale)) {
-        rope.accumulates = gradient_accumulates(builder, scale);
-        assembly_operand(&rope, ROPE_SCALE_GRADIENT, rope.accumulates ? ACCESS_UPDATE : ACCESS_WRITE,
-                         builder->plan->weights[scale].gradient);
-    }
-    assembly_append(&builder->assembly, &rope);
+    struct op rope             = rope_op(sublayer, OP_ROPE_BACKWARD, "rope gradient");
+    int32_t   scale            = sublayer->weights[WEIGHT_HEAD_NORM];
+    bool      is_scale_trained = scale >= 0 && !weight_is_frozen(builder, scale);
+    int32_t   dqkv             = assembly_activation(
+                      &builder->assembly, "qkv gradient",
+                      DIMS(builder->tokens, (builder->heads + 2 * builder->kv_heads) * builder->plan->model.head_dim));
+    rope.accumulates = is_scale_trained && gradient_accumulates(builder, scale);
+    assembly_append_with(&builder->assembly, &rope,
+                         SLOTS({ROPE_PACKED, dqkv}, {ROPE_QUERY, dq}, {ROPE_KEY_VALUE, dkv},
+                               {ROPE_PACKED_IN, scale >= 0 ? sublayer->values->tensor[VALUE_QKV] : -1},
+                               {ROPE_SCALE_GRADIENT, is_scale_trained ? builder->plan->weights[scale].gradient : -1}));
     return dqkv;
 }
 

@@ -54,11 +54,10 @@ static void context_gradient_inputs(struct sublayer *sublayer, struct op *op, in
 {
     struct builder               *builder = sublayer->builder;
     const struct sublayer_values *values  = sublayer->values;
-    assembly_operand(op, ATTENTION_GRADIENT_OUT, ACCESS_READ, context_run(builder, gradient, run));
-    assembly_operand(op, ATTENTION_GRADIENT_QUERY_IN, ACCESS_READ, context_run(builder, values->tensor[VALUE_Q], run));
-    assembly_operand(op, ATTENTION_GRADIENT_OUT_IN, ACCESS_READ, context_run(builder, values->tensor[VALUE_O], run));
-    assembly_operand(op, ATTENTION_GRADIENT_STATISTICS, ACCESS_READ,
-                     context_run(builder, values->tensor[VALUE_LSE], run));
+    assembly_operand(op, ATTENTION_GRADIENT_OUT, context_run(builder, gradient, run));
+    assembly_operand(op, ATTENTION_GRADIENT_QUERY_IN, context_run(builder, values->tensor[VALUE_Q], run));
+    assembly_operand(op, ATTENTION_GRADIENT_OUT_IN, context_run(builder, values->tensor[VALUE_O], run));
+    assembly_operand(op, ATTENTION_GRADIENT_STATISTICS, context_run(builder, values->tensor[VALUE_LSE], run));
 }
 
 bool context_is_ulysses(const struct builder *builder)
@@ -121,15 +120,8 @@ static int32_t rotate(struct builder *builder, const char *role, enum model_valu
 {
     struct tensor from = builder->plan->tensors[in];    // a copy, because plan->tensors can be reallocated
     int32_t       out  = assembly_tensor(&builder->assembly, role, STORAGE_ACTIVATION, from.format, from.dim);
-    assembly_communication(&builder->assembly, &(struct communication){.kind   = OP_ROTATE,
-                                                                       .role   = role,
-                                                                       .makes  = (uint8_t)makes,
-                                                                       .axes   = 1u << AXIS_CP,
-                                                                       .stream = STREAM_CONTEXT,
-                                                                       .in     = in,
-                                                                       .out    = out,
-                                                                       .hold   = -1,
-                                                                       .peer   = 1});
+    collect(builder, &(struct communication){OP_ROTATE, role, .makes = (uint8_t)makes, .axes = 1u << AXIS_CP,
+                                             .stream = STREAM_CONTEXT, .in = in, .out = out, .hold = -1, .peer = 1});
     return out;
 }
 
@@ -205,9 +197,9 @@ static void backward(struct sublayer *sublayer, const struct visit *visit, int32
     op.accumulates                = true;
     op.shape.attention.adds_query = true;
     context_gradient_inputs(sublayer, &op, gradients->out, visit->run);
-    assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE_IN, ACCESS_READ, seen(builder, keys, visit));
-    assembly_operand(&op, ATTENTION_GRADIENT_QUERY, ACCESS_UPDATE, context_run(builder, gradients->query, visit->run));
-    assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE, ACCESS_UPDATE, seen(builder, gradients->key_value, visit));
+    assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE_IN, seen(builder, keys, visit));
+    assembly_operand(&op, ATTENTION_GRADIENT_QUERY, context_run(builder, gradients->query, visit->run));
+    assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE, seen(builder, gradients->key_value, visit));
     assembly_append(&builder->assembly, &op);
 }
 
@@ -268,8 +260,8 @@ static int32_t new_share(struct builder *builder, const char *role, int64_t elem
 static int32_t exchange(struct builder *builder, const char *role, int32_t in)
 {
     int32_t out = new_share(builder, role, builder->plan->tensors[in].elements);
-    collect(builder, &(struct collective){OP_ALL_TO_ALL, role, .axes = 1u << AXIS_CP, .stream = STREAM_CONTEXT,
-                                          .in = in, .out = out, .hold = -1});
+    collect(builder, &(struct communication){OP_ALL_TO_ALL, role, .axes = 1u << AXIS_CP, .stream = STREAM_CONTEXT,
+                                             .in = in, .out = out, .hold = -1});
     return out;
 }
 
@@ -381,7 +373,7 @@ static void reorder(struct builder *builder, const char *role, int32_t by_rank, 
 
 static int32_t communication(struct builder *builder, enum op_kind kind, const char *role, int32_t in, int32_t out)
 {
-    return collect(builder, &(struct collective){
+    return collect(builder, &(struct communication){
                                 kind, role, .makes = kind == OP_ALL_GATHER ? MAKES_INPUT : MAKES_OUTPUT,
                                 .axes = 1u << AXIS_CP, .stream = STREAM_CONTEXT, .in = in, .out = out, .hold = -1});
 }
@@ -431,11 +423,10 @@ void context_attention(struct sublayer *sublayer)
     int32_t statistics = context_statistics(builder, context_runs(builder));
     for (int64_t run = 0; run < context_runs(builder); run++) {
         struct op op = context_op(builder, OP_ATTENTION_FORWARD, "attention", keys_of(builder, run));
-        assembly_operand(&op, ATTENTION_QUERY, ACCESS_READ,
-                         context_run(builder, sublayer->values->tensor[VALUE_Q], run));
-        assembly_operand(&op, ATTENTION_KEY_VALUE, ACCESS_READ, leading(builder, keys, run));
-        assembly_operand(&op, ATTENTION_OUT, ACCESS_WRITE, context_run(builder, out, run));
-        assembly_operand(&op, ATTENTION_STATISTICS, ACCESS_WRITE, context_run(builder, statistics, run));
+        assembly_operand(&op, ATTENTION_QUERY, context_run(builder, sublayer->values->tensor[VALUE_Q], run));
+        assembly_operand(&op, ATTENTION_KEY_VALUE, leading(builder, keys, run));
+        assembly_operand(&op, ATTENTION_OUT, context_run(builder, out, run));
+        assembly_operand(&op, ATTENTION_STATISTICS, context_run(builder, statistics, run));
         assembly_append(&builder->assembly, &op);
     }
     sublayer->values->tensor[VALUE_O]   = out;
@@ -460,10 +451,9 @@ void context_attention_backward(struct sublayer *sublayer, int32_t gradient, int
         struct op op       = context_op(builder, OP_ATTENTION_BACKWARD, "attention gradient", keys_of(builder, run));
         op.accumulates     = is_first;
         context_gradient_inputs(sublayer, &op, gradient, run);
-        assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE_IN, ACCESS_READ, leading(builder, keys, run));
-        assembly_operand(&op, ATTENTION_GRADIENT_QUERY, ACCESS_WRITE, context_run(builder, dq, run));
-        assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE, is_first ? ACCESS_UPDATE : ACCESS_WRITE,
-                         leading(builder, ordered, run));
+        assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE_IN, leading(builder, keys, run));
+        assembly_operand(&op, ATTENTION_GRADIENT_QUERY, context_run(builder, dq, run));
+        assembly_operand(&op, ATTENTION_GRADIENT_KEY_VALUE, leading(builder, ordered, run));
         if (!is_first) {
             clear_trailing(builder, ordered, run);
         }

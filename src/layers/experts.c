@@ -222,8 +222,8 @@ static void exchange(struct builder *builder, const char *role, int32_t in, int3
     if (!has_peers(builder)) {
         return;
     }
-    collect(builder, &(struct collective){OP_ALL_TO_ALL, role, .axes = builder->plan->mesh.owner_axes,
-                                          .stream = STREAM_EXPERT, .in = in, .out = out, .hold = -1});
+    collect(builder, &(struct communication){OP_ALL_TO_ALL, role, .axes = builder->plan->mesh.owner_axes,
+                                             .stream = STREAM_EXPERT, .in = in, .out = out, .hold = -1});
 }
 
 // Appends the all-to-all that sends each rank the rows for its expert with this local index. Returns the rows that this

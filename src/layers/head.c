@@ -64,8 +64,8 @@ static struct rows_shape logit_shape(const struct builder *builder)
 
 static int32_t gather_over_tensor(struct builder *builder, const char *role, int32_t own, int32_t all, int32_t hold)
 {
-    collect(builder, &(struct collective){OP_ALL_GATHER, role, .makes = MAKES_INPUT, .axes = 1u << AXIS_TP,
-                                          .stream = STREAM_TENSOR, .in = own, .out = all, .hold = hold});
+    collect(builder, &(struct communication){OP_ALL_GATHER, role, .makes = MAKES_INPUT, .axes = 1u << AXIS_TP,
+                                             .stream = STREAM_TENSOR, .in = own, .out = all, .hold = hold});
     return all;
 }
 
@@ -104,24 +104,20 @@ static void append_loss(struct builder *builder, int32_t logits)
     int32_t                    losses =
         assembly_tensor(&builder->assembly, "token losses", STORAGE_ACTIVATION, FORMAT_F32, DIMS(builder->tokens));
 
-    struct op entropy = assembly_op(&builder->assembly, OP_CROSS_ENTROPY, "cross entropy");
-    assembly_operand(&entropy, CROSS_ENTROPY_LOGITS, ACCESS_UPDATE, logits);
-    assembly_operand(&entropy, CROSS_ENTROPY_TARGETS, ACCESS_READ, targets);
-    assembly_operand(&entropy, CROSS_ENTROPY_LOSS, ACCESS_WRITE, losses);
-    assembly_operand(&entropy, CROSS_ENTROPY_STATISTICS, ACCESS_READ, statistics);
+    struct op entropy        = assembly_op(&builder->assembly, OP_CROSS_ENTROPY, "cross entropy");
     entropy.shape.rows       = logit_shape(builder);
     entropy.shape.rows.scale = (float)(weight * share / tokens);
-    assembly_append(&builder->assembly, &entropy);
+    assembly_append_with(&builder->assembly, &entropy,
+                         SLOTS({CROSS_ENTROPY_LOGITS, logits}, {CROSS_ENTROPY_TARGETS, targets},
+                               {CROSS_ENTROPY_LOSS, losses}, {CROSS_ENTROPY_STATISTICS, statistics}));
 
     struct op sum   = assembly_op(&builder->assembly, OP_LOSS_SUM, "loss");
     sum.accumulates = plan->tensors[loss].first_op >= 0;
-    assembly_operand(&sum, LOSS_SUM_IN, ACCESS_READ, losses);
-    assembly_operand(&sum, LOSS_SUM_OUT, sum.accumulates ? ACCESS_UPDATE : ACCESS_WRITE, loss);
     // If tp ranks have the same loss, one of them counts it. The others add 0 * loss, so that a NaN still reaches the
     // sum.
     sum.shape.rows = (struct rows_shape){
         .rows = builder->tokens, .columns = 1, .scale = tp_counts_loss(plan) ? (float)(share / tokens) : 0.0F};
-    assembly_append(&builder->assembly, &sum);
+    assembly_append_with(&builder->assembly, &sum, SLOTS({LOSS_SUM_IN, losses}, {LOSS_SUM_OUT, loss}));
 }
 
 static void append_loss_of_rows(struct sublayer *sublayer)

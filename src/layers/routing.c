@@ -97,8 +97,8 @@ void experts_append_logits(struct sublayer *sublayer)
     if (builder->routing.total > builder->routing.rows) {
         int32_t all = assembly_tensor(&builder->assembly, "all logits", STORAGE_ACTIVATION, FORMAT_F32,
                                       DIMS(builder->routing.total, experts));
-        collect(builder, &(struct collective){OP_ALL_GATHER, "logits gather", .axes = experts_row_axes(builder),
-                                              .stream = STREAM_TENSOR, .in = own, .out = all, .hold = -1});
+        collect(builder, &(struct communication){OP_ALL_GATHER, "logits gather", .axes = experts_row_axes(builder),
+                                                 .stream = STREAM_TENSOR, .in = own, .out = all, .hold = -1});
         sublayer->values->tensor[VALUE_LOGITS] = all;
     }
 }
@@ -114,9 +114,9 @@ static void append_exchange(struct sublayer *sublayer)
     if (builder->routing.owners > 1) {
         *received = assembly_tensor(&builder->assembly, "received token counts", STORAGE_ACTIVATION, FORMAT_I32,
                                     DIMS(builder->routing.experts));
-        collect(builder, &(struct collective){OP_ALL_TO_ALL, "token count exchange", .makes = MAKES_INPUT,
-                                              .axes = builder->plan->mesh.owner_axes, .stream = STREAM_EXPERT,
-                                              .in = own, .out = *received, .hold = -1});
+        collect(builder, &(struct communication){OP_ALL_TO_ALL, "token count exchange", .makes = MAKES_INPUT,
+                                                 .axes = builder->plan->mesh.owner_axes, .stream = STREAM_EXPERT,
+                                                 .in = own, .out = *received, .hold = -1});
     }
 }
 
@@ -142,12 +142,11 @@ int32_t experts_append_row_counts(struct sublayer *sublayer)
     if (shape->multiple == 0 || builder->assembly.tag.phase == PHASE_RECOMPUTE) {
         return -1;
     }
-    struct op op = experts_routing_op(builder, OP_READ_TOKEN_COUNTS, "read token counts");
-    assembly_operand(&op, READ_TOKEN_COUNTS_OWN, ACCESS_READ, values->tensor[VALUE_TOKEN_COUNTS]);
-    if (values->tensor[VALUE_RECEIVED] >= 0) {
-        assembly_operand(&op, READ_TOKEN_COUNTS_RECEIVED, ACCESS_READ, values->tensor[VALUE_RECEIVED]);
-    }
-    int32_t reader = assembly_append(&builder->assembly, &op), first = builder->plan->row_count_total;
+    struct op op     = experts_routing_op(builder, OP_READ_TOKEN_COUNTS, "read token counts");
+    int32_t   reader = assembly_append_with(&builder->assembly, &op,
+                                            SLOTS({READ_TOKEN_COUNTS_OWN, values->tensor[VALUE_TOKEN_COUNTS]},
+                                                  {READ_TOKEN_COUNTS_RECEIVED, values->tensor[VALUE_RECEIVED]}));
+    int32_t   first  = builder->plan->row_count_total;
     for (int64_t expert = 0; expert < shape->experts / shape->owners; expert++) {
         struct row_count row_count = row_count_of(builder, reader, expert);
         assembly_row_count(&builder->assembly, &row_count);
@@ -177,30 +176,30 @@ void experts_append_route(struct sublayer *sublayer)
         {VALUE_COUNTS, ROUTE_COUNTS, "counts", FORMAT_F32, shape->sequences, shape->experts},
     };
     struct op op = experts_routing_op(builder, OP_ROUTE_FORWARD, "route");
-    assembly_operand(&op, ROUTE_LOGITS, ACCESS_READ, sublayer->values->tensor[VALUE_LOGITS]);
+    assembly_operand(&op, ROUTE_LOGITS, sublayer->values->tensor[VALUE_LOGITS]);
     for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++) {
         int32_t tensor = assembly_tensor(&builder->assembly, made[i].name, STORAGE_ACTIVATION, made[i].format,
                                          DIMS(made[i].rows, made[i].columns));
-        assembly_operand(&op, made[i].slot, ACCESS_WRITE, tensor);
+        assembly_operand(&op, made[i].slot, tensor);
         sublayer->values->tensor[made[i].value] = tensor;
     }
     int64_t place = block_place(&builder->plan->model, builder->assembly.tag.layer);
     int64_t layer = builder->blocks[place].expert_layer, width = shape->experts + 2;    // width: row of plan->routing
     if (builder->assembly.tag.phase != PHASE_RECOMPUTE) {
         op.accumulates = true;
-        assembly_operand(&op, ROUTE_STATISTICS, ACCESS_UPDATE,
+        assembly_operand(&op, ROUTE_STATISTICS,
                          assembly_part(&builder->assembly, "routing statistics", builder->plan->routing, layer * width,
                                        DIMS(width)));
     }
     if (builder->plan->router_bias >= 0) {
-        assembly_operand(&op, ROUTE_BIAS, ACCESS_READ,
+        assembly_operand(&op, ROUTE_BIAS,
                          assembly_part(&builder->assembly, "bias of a router", builder->plan->router_bias,
                                        layer * shape->experts, DIMS(shape->experts)));
     }
     if (shape->multiple > 0) {
         int32_t row_counts =
             assembly_tensor(&builder->assembly, "token counts", STORAGE_ACTIVATION, FORMAT_I32, DIMS(shape->experts));
-        assembly_operand(&op, ROUTE_TOKEN_COUNTS, ACCESS_WRITE, row_counts);
+        assembly_operand(&op, ROUTE_TOKEN_COUNTS, row_counts);
         sublayer->values->tensor[VALUE_TOKEN_COUNTS] = row_counts;
     }
     assembly_append(&builder->assembly, &op);

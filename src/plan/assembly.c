@@ -125,13 +125,12 @@ struct op assembly_op(const struct assembly *assembly, enum op_kind kind, const 
     return op;
 }
 
-void assembly_operand(struct op *op, int slot, enum access access, int32_t tensor)
+void assembly_operand(struct op *op, int slot, int32_t tensor)
 {
     if (tensor < 0) {
         return;
     }
     op->operand[slot] = tensor;
-    op->access[slot]  = (uint8_t)access;
     if (slot >= op->operand_count) {
         op->operand_count = (uint8_t)(slot + 1);
     }
@@ -215,10 +214,7 @@ void assembly_hold_compute(struct assembly *assembly, int32_t until)
 int32_t assembly_append_with(struct assembly *assembly, struct op *op, const struct operand *operands, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        assembly_operand(op, operands[i].slot, 0, operands[i].tensor);
-    }
-    for (size_t i = 0; i < count; i++) {
-        op->access[operands[i].slot] = (uint8_t)(operands[i].tensor >= 0 ? op_operand_access(op, operands[i].slot) : 0);
+        assembly_operand(op, operands[i].slot, operands[i].tensor);
     }
     return assembly_append(assembly, op);
 }
@@ -229,6 +225,9 @@ int32_t assembly_append(struct assembly *assembly, struct op *op)
     if (plan->op_count == assembly->op_capacity) {
         assembly->op_capacity = assembly->op_capacity * 4 + 1024;
         plan->ops             = memory_resize(plan->ops, (size_t)assembly->op_capacity * sizeof(*plan->ops));
+    }
+    for (int slot = 0; slot < op->operand_count; slot++) {
+        op->access[slot] = (uint8_t)(op->operand[slot] >= 0 ? op_operand_access(op, slot) : 0);
     }
     find_waits(assembly, op);
     for (int stream = 0; stream < STREAM_COUNT && op->stream == STREAM_COMPUTE; stream++) {
@@ -250,14 +249,16 @@ int32_t assembly_append(struct assembly *assembly, struct op *op)
     return index;
 }
 
-void assembly_add_operand(struct assembly *assembly, int32_t op, int slot, enum access access, int32_t tensor)
+void assembly_add_operand(struct assembly *assembly, int32_t op, int slot, int32_t tensor)
 {
     struct op     *to    = &assembly->plan->ops[op];
     struct tensor *added = &assembly->plan->tensors[tensor];
     struct usage  *usage = usage_of(assembly, tensor);
-    assembly_operand(to, slot, access, tensor);
-    added->first_op = added->first_op < 0 || op < added->first_op ? op : added->first_op;
-    added->last_op  = (int32_t)number_max(added->last_op, op);
+    assembly_operand(to, slot, tensor);
+    enum access access = op_operand_access(to, slot);
+    to->access[slot]   = (uint8_t)access;
+    added->first_op    = added->first_op < 0 || op < added->first_op ? op : added->first_op;
+    added->last_op     = (int32_t)number_max(added->last_op, op);
     if (access & ACCESS_WRITE) {
         usage->writer = (int32_t)number_max(usage->writer, op);
     }
@@ -285,18 +286,16 @@ bool assembly_is_current(const struct assembly *assembly, int32_t op, int32_t te
 int32_t assembly_communication(struct assembly *assembly, const struct communication *communication)
 {
     struct op op       = assembly_op(assembly, communication->kind, communication->role);
-    bool      is_pair  = op_is_link(communication->kind);
     int64_t   elements = 0;
     op.stream          = (uint8_t)communication->stream;
     op.tag.makes       = communication->makes != MAKES_OUTPUT ? communication->makes : op.tag.makes;
     op.is_aside        = assembly->is_aside && communication->stream == STREAM_EXPERT;
-    assembly_operand(&op, COMMUNICATION_IN, ACCESS_READ, communication->in);
+    assembly_operand(&op, COMMUNICATION_IN, communication->in);
     if (communication->in >= 0) {
         elements = assembly_elements(assembly, communication->in);
     }
     if (communication->out >= 0) {
-        bool is_update = communication->in < 0 && !is_pair;
-        assembly_operand(&op, COMMUNICATION_OUT, is_update ? ACCESS_UPDATE : ACCESS_WRITE, communication->out);
+        assembly_operand(&op, COMMUNICATION_OUT, communication->out);
         elements = number_max(elements, assembly_elements(assembly, communication->out));
     }
     op.shape.communication = (struct communication_shape){.elements = elements,

@@ -74,9 +74,9 @@ static void traffic_add(struct traffic *traffic, enum op_kind kind, int32_t in, 
     op.stream                     = STREAM_WEIGHT_GATHER;
     op.shape.communication        = (struct communication_shape){.elements = elements, .peer = peer};
     if (in >= 0) {
-        assembly_operand(&op, COMMUNICATION_IN, ACCESS_READ, in);
+        assembly_operand(&op, COMMUNICATION_IN, in);
     }
-    assembly_operand(&op, COMMUNICATION_OUT, op_operand_access(&op, COMMUNICATION_OUT), out);
+    assembly_operand(&op, COMMUNICATION_OUT, out);
     assembly_append(&traffic->assembly, &op);
 }
 

@@ -24,16 +24,9 @@ int64_t block_layer(const struct model_config *model, int64_t place)
     return place == 0 || place == head ? -1 : place < head ? place - 1 : place - 2;
 }
 
-int32_t collect(struct builder *builder, const struct collective *collective)
+int32_t collect(struct builder *builder, const struct communication *communication)
 {
-    return assembly_communication(&builder->assembly, &(struct communication){.kind   = collective->kind,
-                                                                              .role   = collective->role,
-                                                                              .makes  = collective->makes,
-                                                                              .axes   = collective->axes,
-                                                                              .stream = collective->stream,
-                                                                              .in     = collective->in,
-                                                                              .out    = collective->out,
-                                                                              .hold   = collective->hold});
+    return assembly_communication(&builder->assembly, communication);
 }
 
 // Returns an op that splits or joins the columns of a tensor. first and rest: its left and right columns. In the shape,

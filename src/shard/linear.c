@@ -35,11 +35,11 @@ static void read_copy(struct builder *builder, struct op *op, int slot, int32_t 
     int32_t *scaling    = is_a ? &op->shape.gemm.scaling_a : &op->shape.gemm.scaling_b;
     bool    *transposes = is_a ? &op->shape.gemm.transpose_a : &op->shape.gemm.transpose_b;
     int32_t  copy       = quantize_copy(builder, input.tensor, weight, input.role, *transposes == is_a);
-    assembly_operand(op, slot, ACCESS_READ, copy);
-    assembly_operand(op, is_a ? GEMM_INVERSE_SCALE_A : GEMM_INVERSE_SCALE_B, ACCESS_READ,
+    assembly_operand(op, slot, copy);
+    assembly_operand(op, is_a ? GEMM_INVERSE_SCALE_A : GEMM_INVERSE_SCALE_B,
                      builder->assembly.usage[copy].inverse_scales);
     if (scaling_is_nv(quantize_scaling(builder->plan, input.role))) {
-        assembly_operand(op, is_a ? GEMM_TENSOR_SCALE_A : GEMM_TENSOR_SCALE_B, ACCESS_READ,
+        assembly_operand(op, is_a ? GEMM_TENSOR_SCALE_A : GEMM_TENSOR_SCALE_B,
                          builder->assembly.usage[copy].tensor_scale);
     }
     *transposes = !is_a;
@@ -60,13 +60,13 @@ static void append_gemm(struct builder *builder, const struct gemm *gemm)
         read_copy(builder, &op, GEMM_A, gemm->weight, gemm->a);
         read_copy(builder, &op, GEMM_B, gemm->weight, gemm->b);
     } else {
-        assembly_operand(&op, GEMM_A, ACCESS_READ, gemm->a.tensor);
-        assembly_operand(&op, GEMM_B, ACCESS_READ, gemm->b.tensor);
+        assembly_operand(&op, GEMM_A, gemm->a.tensor);
+        assembly_operand(&op, GEMM_B, gemm->b.tensor);
     }
-    assembly_operand(&op, GEMM_C, gemm->accumulates ? ACCESS_UPDATE : ACCESS_WRITE, gemm->c);
+    assembly_operand(&op, GEMM_C, gemm->c);
     if (gemm->adds_bias) {
         const struct weight *weights = builder->plan->weights;
-        assembly_operand(&op, GEMM_BIAS, ACCESS_READ, weights[weights[gemm->weight].bias].tensor);
+        assembly_operand(&op, GEMM_BIAS, weights[weights[gemm->weight].bias].tensor);
     }
     assembly_append(&builder->assembly, &op);
 }

@@ -157,13 +157,8 @@ void muon_broadcast(struct builder *builder, int32_t unit, int32_t hold)
         }
         int32_t part =
             assembly_part(&builder->assembly, "updated weights", sent->weight, slice.first, DIMS(slice.elements));
-        assembly_communication(&builder->assembly, &(struct communication){.kind   = OP_BROADCAST,
-                                                                           .role   = "weight broadcast",
-                                                                           .axes   = sent->update_axes,
-                                                                           .stream = STREAM_WEIGHT_GATHER,
-                                                                           .in     = -1,
-                                                                           .out    = part,
-                                                                           .hold   = hold,
-                                                                           .peer   = (int32_t)owner});
+        collect(builder, &(struct communication){OP_BROADCAST, "weight broadcast", .axes = sent->update_axes,
+                                                 .stream = STREAM_WEIGHT_GATHER, .in = -1, .out = part, .hold = hold,
+                                                 .peer = (int32_t)owner});
     }
 }

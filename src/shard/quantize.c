@@ -73,9 +73,9 @@ void scales_declare(struct builder *builder)
 static void add_entry(struct builder *builder, struct op *quantize, int32_t weight, enum linear_role role)
 {
     const struct plan_scaling *scaling = &builder->plan->scaling;
-    assembly_operand(quantize, QUANTIZE_SCALE, ACCESS_READ, entry_of(builder, scaling->scales, weight, role));
+    assembly_operand(quantize, QUANTIZE_SCALE, entry_of(builder, scaling->scales, weight, role));
     if (is_delayed(builder->plan)) {
-        assembly_operand(quantize, QUANTIZE_AMAX, ACCESS_UPDATE, entry_of(builder, scaling->amaxes, weight, role));
+        assembly_operand(quantize, QUANTIZE_AMAX, entry_of(builder, scaling->amaxes, weight, role));
     }
 }
 
@@ -95,9 +95,9 @@ static void reduce_magnitudes(struct builder *builder, uint32_t axes)
     if (mesh_group_size(&builder->plan->mesh, axes) == 1) {
         return;
     }
-    collect(builder, &(struct collective){OP_ALL_REDUCE_MAXIMUM, "magnitude reduce", .axes = axes,
-                                          .stream = STREAM_GRADIENT_REDUCE, .in = -1,
-                                          .out = builder->plan->scaling.amaxes, .hold = -1});
+    collect(builder, &(struct communication){OP_ALL_REDUCE_MAXIMUM, "magnitude reduce", .axes = axes,
+                                             .stream = STREAM_GRADIENT_REDUCE, .in = -1,
+                                             .out = builder->plan->scaling.amaxes, .hold = -1});
 }
 
 // Appends the op that computes new scales for the entries of roles first_role to end_role - 1, which have the same
@@ -110,16 +110,16 @@ static void append_rescale(struct builder *builder, enum linear_role first_role,
     struct op            op    = assembly_op(&builder->assembly, OP_RESCALE, "rescale");
     struct rescale_shape shape = {entries, plan->precision.magnitude_history,
                                   plan->precision.low_precision_target[first_role]};
-    assembly_operand(&op, RESCALE_AMAX, ACCESS_UPDATE,
+    assembly_operand(&op, RESCALE_AMAX,
                      assembly_part(&builder->assembly, "magnitudes", scaling.amaxes, first, DIMS(entries)));
     if (scaling.history >= 0) {
-        assembly_operand(&op, RESCALE_HISTORY, ACCESS_UPDATE,
+        assembly_operand(&op, RESCALE_HISTORY,
                          assembly_part(&builder->assembly, "magnitude history", scaling.history, first * shape.history,
                                        DIMS(entries, shape.history)));
     }
-    assembly_operand(&op, RESCALE_SCALE, ACCESS_UPDATE,
+    assembly_operand(&op, RESCALE_SCALE,
                      assembly_part(&builder->assembly, "scales", scaling.scales, first, DIMS(entries)));
-    assembly_operand(&op, RESCALE_FACTOR, ACCESS_WRITE,
+    assembly_operand(&op, RESCALE_FACTOR,
                      assembly_part(&builder->assembly, "factors", scaling.factors, first, DIMS(entries)));
     op.shape.rescale = shape;
     assembly_append(&builder->assembly, &op);
@@ -177,8 +177,7 @@ static int32_t fuse(struct builder *builder, int32_t maker, const struct op *qua
     builder->plan->ops[maker].fused_scaling = (uint8_t)quantize->shape.quantize.scaling;
     for (int slot = QUANTIZE_OUT; slot < quantize->operand_count; slot++) {
         if (quantize->operand[slot] >= 0) {
-            enum access access = (enum access)quantize->access[slot];
-            assembly_add_operand(&builder->assembly, maker, OP_FUSED + slot, access, quantize->operand[slot]);
+            assembly_add_operand(&builder->assembly, maker, OP_FUSED + slot, quantize->operand[slot]);
         }
     }
     return maker;
@@ -192,12 +191,12 @@ static int32_t append_quantize(struct builder *builder, int32_t tensor, int32_t 
     struct op     op            = assembly_op(&builder->assembly, OP_QUANTIZE, from.name);
     bool          is_stochastic = role == ROLE_GRADIENT && plan->precision.rounds_gradients_stochastically;
     op.tag.makes                = makes(role);
-    assembly_operand(&op, QUANTIZE_IN, ACCESS_READ, tensor);
+    assembly_operand(&op, QUANTIZE_IN, tensor);
     if (has_entry(plan, role)) {
         add_entry(builder, &op, weight, role);
     } else if (scaling == SCALING_WHOLE) {
         const char *factor = arena_format(&plan->arena, "factor of %s", from.name);
-        assembly_operand(&op, QUANTIZE_INVERSE_SCALE, ACCESS_WRITE,
+        assembly_operand(&op, QUANTIZE_INVERSE_SCALE,
                          assembly_tensor(&builder->assembly, factor, STORAGE_ACTIVATION, FORMAT_F32, DIMS(1)));
     }
     op.shape.quantize = (struct quantize_shape){.rows          = assembly_rows(&builder->assembly, tensor),
@@ -207,7 +206,7 @@ static int32_t append_quantize(struct builder *builder, int32_t tensor, int32_t 
                                                 .is_stochastic = is_stochastic,
                                                 .draw          = is_stochastic ? plan->op_count : 0};
     if (is_stochastic) {
-        assembly_operand(&op, QUANTIZE_HYPER, ACCESS_READ, plan->hyper);
+        assembly_operand(&op, QUANTIZE_HYPER, plan->hyper);
     }
     int32_t maker = find_maker(builder, &op);
     return maker >= 0 ? fuse(builder, maker, &op) : assembly_append(&builder->assembly, &op);
@@ -240,7 +239,7 @@ static int32_t inverse_scales_of(struct builder *builder, int32_t op, int slot, 
     enum format format           = scaling_format((enum scaling)quantize.shape.quantize.scaling);
     int32_t     factors          = assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, format, DIMS(count));
     plan->tensors[factors].holds = role == ROLE_WEIGHT ? TENSOR_WEIGHT_COPY : TENSOR_OTHER;
-    assembly_add_operand(&builder->assembly, op, slot_in(&plan->ops[op], own), ACCESS_WRITE, factors);
+    assembly_add_operand(&builder->assembly, op, slot_in(&plan->ops[op], own), factors);
     return factors;
 }
 
@@ -257,7 +256,7 @@ static int32_t tensor_scale_of(struct builder *builder, int32_t op, int slot, en
         arena_format(&plan->arena, "tensor scale of %s", plan->tensors[plan->ops[op].operand[slot]].name);
     int32_t scale              = assembly_tensor(&builder->assembly, name, STORAGE_ACTIVATION, FORMAT_F32, DIMS(1));
     plan->tensors[scale].holds = role == ROLE_WEIGHT ? TENSOR_WEIGHT_COPY : TENSOR_OTHER;
-    assembly_add_operand(&builder->assembly, op, own, ACCESS_WRITE, scale);
+    assembly_add_operand(&builder->assembly, op, own, scale);
     return scale;
 }
 
@@ -276,7 +275,7 @@ static void add_copy(struct builder *builder, int32_t op, int slot, enum linear_
     plan->tensors[copy].row_count       = plan->tensors[from].row_count;
     plan->tensors[copy].holds           = role == ROLE_WEIGHT ? TENSOR_WEIGHT_COPY : TENSOR_OTHER;
     plan->tensors[copy].has_rows_across = is_transposed && plan->tensors[from].row_count > 0;
-    assembly_add_operand(&builder->assembly, op, slot_in(&plan->ops[op], slot), ACCESS_WRITE, copy);
+    assembly_add_operand(&builder->assembly, op, slot_in(&plan->ops[op], slot), copy);
     // Both calls can reallocate the array assembly.usage, so they run before the assignments to it.
     int32_t inverse_scales                       = inverse_scales_of(builder, op, slot, role);
     int32_t tensor_scale                         = tensor_scale_of(builder, op, slot, role);
@@ -308,8 +307,8 @@ static int32_t transpose(struct builder *builder, int32_t tensor, enum linear_ro
 static void declare_stored(struct builder *builder, struct op *stored, int slot, const char *of, struct tensor shape)
 {
     const char *name = arena_format(&builder->plan->arena, of, shape.name);
-    assembly_operand(stored, slot, ACCESS_WRITE,
-                     assembly_tensor(&builder->assembly, name, STORAGE_WEIGHT, shape.format, shape.dim));
+    assembly_operand(stored, slot, assembly_tensor(&builder->assembly, name, STORAGE_WEIGHT, shape.format, shape.dim));
+    stored->access[slot] = ACCESS_WRITE;
 }
 
 // Declares the scales of a frozen weight that is stored quantized, or of its stored transpose.
@@ -432,8 +431,8 @@ static void append_update(struct builder *builder, int32_t index, int32_t master
 {
     struct op op = assembly_op(&builder->assembly, OP_QUANTIZE, builder->plan->weights[index].name);
     op.tag.makes = MAKES_WEIGHT;
-    assembly_operand(&op, QUANTIZE_IN, ACCESS_READ, masters);
-    assembly_operand(&op, QUANTIZE_OUT, ACCESS_WRITE, out);
+    assembly_operand(&op, QUANTIZE_IN, masters);
+    assembly_operand(&op, QUANTIZE_OUT, out);
     add_entry(builder, &op, index, ROLE_WEIGHT);
     op.shape.quantize = (struct quantize_shape){.rows = 1, .columns = builder->plan->tensors[masters].elements};
     assembly_append(&builder->assembly, &op);

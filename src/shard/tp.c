@@ -8,7 +8,7 @@ static int64_t ranks_of(const struct builder *builder)
 }
 
 // Appends a collective from in to out, or to a new tensor with this many rows if out is -1. Returns the output.
-static int32_t to_rows(struct builder *builder, struct collective collective, int64_t rows)
+static int32_t to_rows(struct builder *builder, struct communication collective, int64_t rows)
 {
     const struct tensor *from = &builder->plan->tensors[collective.in];
     if (collective.out < 0) {
@@ -48,8 +48,8 @@ static int32_t gather(struct builder *builder, const char *role, enum model_valu
     int64_t all = builder->plan->tensors[rows].dim[0] * ranks_of(builder);
     return tp_shares_rows(builder)
                ? to_rows(builder,
-                         (struct collective){OP_ALL_GATHER, role, .makes = (uint8_t)makes, .axes = 1u << AXIS_TP,
-                                             .stream = STREAM_TENSOR, .in = rows, .out = -1, .hold = -1},
+                         (struct communication){OP_ALL_GATHER, role, .makes = (uint8_t)makes, .axes = 1u << AXIS_TP,
+                                                .stream = STREAM_TENSOR, .in = rows, .out = -1, .hold = -1},
                          all)
                : rows;
 }
@@ -69,14 +69,14 @@ static int32_t reduce(struct builder *builder, const char *role, int32_t partial
     if (tp_shares_rows(builder)) {
         int64_t own = builder->plan->tensors[partial].dim[0] / ranks_of(builder);
         return to_rows(builder,
-                       (struct collective){OP_REDUCE_SCATTER, role, .makes = (uint8_t)MAKES_OUTPUT,
-                                           .axes = 1u << AXIS_TP, .stream = STREAM_TENSOR, .in = partial, .out = out,
-                                           .hold = -1},
+                       (struct communication){OP_REDUCE_SCATTER, role, .makes = (uint8_t)MAKES_OUTPUT,
+                                              .axes = 1u << AXIS_TP, .stream = STREAM_TENSOR, .in = partial, .out = out,
+                                              .hold = -1},
                        own);
     }
     if (ranks_of(builder) > 1) {
-        collect(builder, &(struct collective){OP_ALL_REDUCE, role, .makes = MAKES_OUTPUT, .axes = 1u << AXIS_TP,
-                                              .stream = STREAM_TENSOR, .in = -1, .out = partial, .hold = -1});
+        collect(builder, &(struct communication){OP_ALL_REDUCE, role, .makes = MAKES_OUTPUT, .axes = 1u << AXIS_TP,
+                                                 .stream = STREAM_TENSOR, .in = -1, .out = partial, .hold = -1});
     }
     return partial;
 }
@@ -105,18 +105,6 @@ static int32_t block_ahead(struct builder *builder, const char *name, int32_t wh
     return tensor_rows(builder, name, whole, rank * rows, rows);
 }
 
-// Sends the tensor how->in to the rank that is how->peer places after this rank in the ring, and receives how->out from
-// the rank that is how->peer places before this rank.
-static void rotate(struct builder *builder, const struct communication *how)
-{
-    struct communication rotation = *how;
-    rotation.kind                 = OP_ROTATE;
-    rotation.axes                 = 1u << AXIS_TP;
-    rotation.stream               = STREAM_TENSOR;
-    rotation.hold                 = -1;
-    assembly_communication(&builder->assembly, &rotation);
-}
-
 // In a hop of the ring, this rank receives a block of `whole`, and the next rank receives the block after it, or the
 // first block after the last. Returns the distance in elements from this rank's block to the next rank's.
 static int64_t next_rank_ahead(const struct builder *builder, int32_t whole, int64_t distance)
@@ -140,12 +128,11 @@ static int32_t ring_gather(struct builder *builder, const struct linear *linear,
         if (distance + 1 < ranks_of(builder)) {
             next = block_ahead(builder, "row block", all, -distance - 1);
             assembly_set_apart(&builder->assembly, next);
-            rotate(builder, &(struct communication){.role  = "row ring",
-                                                    .makes = linear->is_gradient ? MAKES_OUTPUT_GRADIENT : MAKES_INPUT,
-                                                    .in    = block,
-                                                    .out   = next,
-                                                    .peer  = 1,
-                                                    .ahead = next_rank_ahead(builder, all, distance)});
+            collect(builder,
+                    &(struct communication){OP_ROTATE, "row ring",
+                                            .makes = linear->is_gradient ? MAKES_OUTPUT_GRADIENT : MAKES_INPUT,
+                                            .axes = 1u << AXIS_TP, .stream = STREAM_TENSOR, .in = block, .out = next,
+                                            .hold = -1, .peer = 1, .ahead = next_rank_ahead(builder, all, distance)});
         }
         linear_append(builder, linear, block, block_ahead(builder, "out block", out, -distance), false);
         block = next;
@@ -177,11 +164,9 @@ static int32_t ring_reduce(struct builder *builder, const struct linear *linear,
         if (ahead != 0) {
             // The last GEMM computes this rank's own block, and adds to the sum in `out`.
             arrived[way] = sum_block(builder, linear, rows, hop + 3 == ranks ? out : -1);
-            rotate(builder, &(struct communication){.role  = "sum ring",
-                                                    .makes = MAKES_OUTPUT,
-                                                    .in    = sum,
-                                                    .out   = arrived[way],
-                                                    .peer  = way == 0 ? 1 : -1});
+            collect(builder, &(struct communication){OP_ROTATE, "sum ring", .makes = MAKES_OUTPUT,
+                                                     .axes = 1u << AXIS_TP, .stream = STREAM_TENSOR, .in = sum,
+                                                     .out = arrived[way], .hold = -1, .peer = way == 0 ? 1 : -1});
         }
     }
     assembly_cast(&builder->assembly, "sum of both ways", arrived[ranks % 2], sum, true);
@@ -227,8 +212,9 @@ static void all_reduce_slice(struct builder *builder, int32_t unit, uint32_t axe
     int32_t whole = builder->states[unit].whole_gradient;
     int32_t from  = whole >= 0 ? whole : builder->plan->units[unit].gradient;
     int32_t same  = assembly_part(&builder->assembly, "replicated gradients", from, slice.first, DIMS(slice.elements));
-    collect(builder, &(struct collective){OP_ALL_REDUCE, "replicated gradient reduce", .makes = MAKES_WEIGHT_GRADIENT,
-                                          .axes = axes, .stream = STREAM_TENSOR, .in = -1, .out = same, .hold = -1});
+    collect(builder,
+            &(struct communication){OP_ALL_REDUCE, "replicated gradient reduce", .makes = MAKES_WEIGHT_GRADIENT,
+                                    .axes = axes, .stream = STREAM_TENSOR, .in = -1, .out = same, .hold = -1});
 }
 
 void tp_reduce_replicated(struct builder *builder, int32_t unit)

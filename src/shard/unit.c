@@ -174,9 +174,9 @@ void unit_gather_updated(struct builder *builder, int32_t unit, int32_t hold)
         return;
     }
     collect(builder,
-            &(struct collective){OP_ALL_GATHER, "weight gather", .axes = builder->plan->units[unit].update_axes,
-                                 .stream = STREAM_WEIGHT_GATHER, .in = unit_updated_weight(builder, unit),
-                                 .out = builder->plan->units[unit].weight, .hold = hold});
+            &(struct communication){OP_ALL_GATHER, "weight gather", .axes = builder->plan->units[unit].update_axes,
+                                    .stream = STREAM_WEIGHT_GATHER, .in = unit_updated_weight(builder, unit),
+                                    .out = builder->plan->units[unit].weight, .hold = hold});
 }
 
 static void gather_shards(struct builder *builder, int32_t unit)
@@ -184,9 +184,9 @@ static void gather_shards(struct builder *builder, int32_t unit)
     struct plan *plan  = builder->plan;
     int32_t      whole = assembly_tensor(&builder->assembly, "gathered weights", STORAGE_ACTIVATION,
                                          plan->tensors[plan->units[unit].weight].format, DIMS(plan->units[unit].elements));
-    collect(builder, &(struct collective){OP_ALL_GATHER, "weight gather", .axes = plan->units[unit].shard_axes,
-                                          .stream = STREAM_WEIGHT_GATHER, .in = plan->units[unit].weight, .out = whole,
-                                          .hold = builder->assembly.last_compute});
+    collect(builder, &(struct communication){OP_ALL_GATHER, "weight gather", .axes = plan->units[unit].shard_axes,
+                                             .stream = STREAM_WEIGHT_GATHER, .in = plan->units[unit].weight,
+                                             .out = whole, .hold = builder->assembly.last_compute});
     unit_point_weights(builder, unit, whole);
 }
 
@@ -314,16 +314,16 @@ static void delay_end(struct builder *builder, int32_t unit)
 static int32_t reduce_over_replicas(struct builder *builder, int32_t unit, int32_t tensor)
 {
     enum stream stream = unit_is_sharded(builder, unit) ? STREAM_REPLICA_REDUCE : STREAM_GRADIENT_REDUCE;
-    return collect(builder, &(struct collective){OP_ALL_REDUCE, "gradient reduce",
-                                                 .axes = builder->plan->units[unit].replica_axes, .stream = stream,
-                                                 .in = -1, .out = tensor, .hold = -1});
+    return collect(builder, &(struct communication){OP_ALL_REDUCE, "gradient reduce",
+                                                    .axes = builder->plan->units[unit].replica_axes, .stream = stream,
+                                                    .in = -1, .out = tensor, .hold = -1});
 }
 
 static int32_t reduce_to_slices(struct builder *builder, uint32_t axes, int32_t whole, int32_t slice)
 {
     return collect(builder,
-                   &(struct collective){OP_REDUCE_SCATTER, "gradient reduce-scatter", .axes = axes,
-                                        .stream = STREAM_GRADIENT_REDUCE, .in = whole, .out = slice, .hold = -1});
+                   &(struct communication){OP_REDUCE_SCATTER, "gradient reduce-scatter", .axes = axes,
+                                           .stream = STREAM_GRADIENT_REDUCE, .in = whole, .out = slice, .hold = -1});
 }
 
 // Returns whether the unit has the weights of a layer other than its FP8 linears, such as norms. Such a unit is too
