@@ -26,37 +26,21 @@ enum run_conditions { CONDITIONS_NOTE, CONDITIONS_ERROR };
 enum run_registered { REGISTERED_AUTO, REGISTERED_NO, REGISTERED_YES };
 enum run_verify { VERIFY_QUICK, VERIFY_FULL, VERIFY_LIGHT, VERIFY_OFF };
 
-// [run]: steps, seed, data, backend, communicator, output.
+// [run]. run_options in src/config/run.c explains each option, also of the other sections in that file.
 struct run_config {
-    int64_t steps, warmup;
-    double  until;    // ends the run when the median's 95 % interval is within this percentage to either side; 0: off
-    int64_t seed;
-    int64_t data;                // enum data_kind
+    int64_t steps, warmup, seed;
+    double  until;               // in percent; 0: off
     char    backend[16];         // auto, or a name of backend.h
     char    communicator[16];    // auto, or a name of comm.h
-    int64_t attention;           // cuda backend: enum attention_choice of backend.h
-    int64_t threads;             // host backend: threads per rank; 0: the rank's cores
-    int64_t layers;              // makes a proxy of the model with this many layers; 0: all layers of the model
-    int64_t graphs;              // enum graphs
-    int64_t check;               // enum run_check
-    int64_t verify;              // enum run_verify
-    int64_t conditions;          // enum run_conditions
-    int64_t log_style;           // enum log_style
-    int64_t deterministic;
-    int64_t compute_times;
-    int64_t ranks_per_device, threads_per_core;
-    int64_t sm_margin;
-    int64_t registered_buffers;    // enum run_registered
-    int64_t zero_cta;
-    int64_t communication_algorithms;
-    int64_t ranks_per_id;
-    int64_t connect_seconds;
-    int64_t hang_seconds;                        // -1: auto; 0: no watchdog
-    int64_t time_limit;                          // seconds; 0: none
-    double  observe_seconds;                     // sampling interval of device counters; 0: off
-    char    cache[OPTION_PATH_BYTES];            // folder of files kept between runs; "": the user's cache folder
-    char    output[OPTION_PATH_BYTES];           // folder for result folders
-    char    fail_above[112], fail_below[112];    // exit-code thresholds: "step=13", "mfu=0.5,tokens=60000"; "": none
+    int64_t attention;           // enum attention_choice of backend.h
+    // Values of the enums above.
+    int64_t data, graphs, check, verify, conditions, log_style, registered_buffers;
+    int64_t threads, layers, ranks_per_device, threads_per_core, sm_margin, ranks_per_id, connect_seconds, time_limit;
+    int64_t deterministic, compute_times, zero_cta, communication_algorithms;
+    int64_t hang_seconds;    // -1: auto; 0: no watchdog
+    double  observe_seconds;
+    char    cache[OPTION_PATH_BYTES], output[OPTION_PATH_BYTES];
+    char    fail_above[112], fail_below[112];
 };
 extern const struct option run_options[];
 

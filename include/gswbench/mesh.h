@@ -108,29 +108,16 @@ enum gradient_reduce { GRADIENT_REDUCE_STEP, GRADIENT_REDUCE_MICROBATCH };
 // The order of passes in a pipeline: 1F1B, or ZB-H1, which runs weight gradients while a stage would wait.
 enum pipeline_schedule { PIPELINE_1F1B, PIPELINE_ZERO_BUBBLE };
 
-// Options of [parallel].
+// Options of [parallel]. parallel_options in src/layout/mesh.c explains each.
 struct parallel_config {
 // clang-format off
 #define AXIS_FIELD(NAME, key, ...) int64_t key;    // 0: auto (the remaining ranks; one axis at most)
     AXES(AXIS_FIELD)
     // clang-format on
-    int64_t etp;                           // ranks that shard each matrix of an expert: 1, or 0 for all of tp
-    int64_t ep_over_cp;                    // the expert-parallel group takes the ranks of cp first, then fsdp or dp
-    int64_t vp;                            // virtual pipeline: model chunks per stage
-    int64_t schedule;                      // enum pipeline_schedule
-    int64_t sequence_parallel;             // norms and the residual stream are sharded over tp
-    int64_t zero;                          // 1: the optimizer is sharded over dp x cp
-    int64_t zero_gather;                   // enum zero_gather
-    int64_t gradient_reduce;               // enum gradient_reduce
-    int64_t prefetch;                      // FSDP units to gather ahead; a layer is one unit, and its experts another
-    int64_t reshard;                       // enum reshard
-    int64_t shard_over_cp;                 // weights are sharded over fsdp x cp
-    int64_t context;                       // enum context
-    int64_t tp_overlap;                    // GEMMs are split to overlap with tp communication
-    int64_t tp_overlap_experts;            // with tp_overlap, the GEMMs of experts are split, too
-    int64_t layers_per_chunk_embedding;    // embedding and loss each count as a layer of the pipeline
-    int64_t last_chunk_layers;             // layers of the last pipeline chunk; 0: as even as possible
-    int64_t deferred_head_gradients;       // microbatches with a deferred weight gradient of the head
+    int64_t etp;    // ranks that shard each matrix of an expert: 1, or 0 for all of tp
+    int64_t ep_over_cp, vp, sequence_parallel, zero, prefetch, shard_over_cp, tp_overlap, tp_overlap_experts;
+    int64_t schedule, zero_gather, gradient_reduce, reshard, context;    // values of the enums above
+    int64_t layers_per_chunk_embedding, last_chunk_layers, deferred_head_gradients;
 };
 extern const struct option parallel_options[];
 

@@ -22,31 +22,32 @@
 // framework holds. Each part is one mechanism of the framework, with a formula for its bytes (docs/frameworks.md,
 // Memory).
 
-enum footprint_part {
-    // Peak of the memory that the caching allocator has allocated.
-    FOOTPRINT_WEIGHTS,
-    FOOTPRINT_GRADIENTS,
-    FOOTPRINT_OPTIMIZER,
-    FOOTPRINT_ACTIVATIONS,        // activations of gswbench's plan, with inputs and results
-    FOOTPRINT_GEMMS,              // GEMM outputs that the framework saves, unlike gswbench
-    FOOTPRINT_LOGITS,             // copies of the logits made by the loss
-    FOOTPRINT_PLACEHOLDERS,       // gradients that autograd requires, but no op reads
-    FOOTPRINT_ATTENTION,          // probabilities that unfused attention keeps, and copies of its inputs and outputs
-    FOOTPRINT_DROPOUT,            // dropout masks of the residual stream
-    FOOTPRINT_WHOLE_GRADIENTS,    // unsharded gradients, until the last microbatch of a step
-    FOOTPRINT_WHOLE_WEIGHTS,      // unsharded weights, kept across microbatches
-    FOOTPRINT_ROOT_WEIGHTS,       // embedding weights: FSDP gathers them together with the head's weights
-    FOOTPRINT_PIPELINE,           // receive buffers of a pipeline stage, and activations that it has sent
-    FOOTPRINT_WORKSPACES,         // workspaces of libraries such as cuBLAS
-    // Memory that the allocator has reserved in addition to the allocated bytes.
-    FOOTPRINT_GATHER_POOL,    // separate pool for all-gather buffers
-    FOOTPRINT_CACHED,         // segments that layers have freed, which are too small for the logits
-    FOOTPRINT_FRAGMENTS,
-    // Memory outside the allocator.
-    FOOTPRINT_CONNECTIONS,
-    FOOTPRINT_CONTEXT,
-    FOOTPRINT_PARTS
-};
+// clang-format off
+// PART(NAME, name in text, key in JSON). The parts up to WORKSPACES are the peak of the memory that the allocator
+// has allocated. Up to FRAGMENTS follow parts that it has only reserved. The last two are outside the allocator.
+#define FOOTPRINT(PART) \
+    PART(WEIGHTS, "weights", "weights") \
+    PART(GRADIENTS, "gradients", "gradients") \
+    PART(OPTIMIZER, "optimizer", "optimizer") \
+    PART(ACTIVATIONS, "activations", "activations")             /* of gswbench's plan, with inputs and results */ \
+    PART(GEMMS, "products", "products")                         /* GEMM outputs that only the framework saves */ \
+    PART(LOGITS, "logit-copies", "logit_copies")                /* copies made by the loss */ \
+    PART(PLACEHOLDERS, "placeholders", "placeholders")          /* gradients that autograd requires, but no op reads */ \
+    PART(ATTENTION, "attention", "attention")                   /* probabilities of unfused attention, and copies */ \
+    PART(DROPOUT, "dropout-masks", "dropout_masks")             /* masks of the residual stream */ \
+    PART(WHOLE_GRADIENTS, "whole-gradients", "whole_gradients") /* unsharded, until the last microbatch of a step */ \
+    PART(WHOLE_WEIGHTS, "whole-weights", "whole_weights")       /* unsharded, kept across microbatches */ \
+    PART(ROOT_WEIGHTS, "root-weights", "root_weights")          /* embedding, which FSDP gathers with the head */ \
+    PART(PIPELINE, "pipeline-buffers", "pipeline_buffers")      /* receive buffers of a stage, and sent activations */ \
+    PART(WORKSPACES, "workspaces", "workspaces")                /* of libraries such as cuBLAS */ \
+    PART(GATHER_POOL, "gather-pool", "gather_pool")             /* separate pool for all-gather buffers */ \
+    PART(CACHED, "cached-segments", "cached_segments")          /* freed by layers, too small for the logits */ \
+    PART(FRAGMENTS, "fragments", "fragments") \
+    PART(CONNECTIONS, "connections", "connections") \
+    PART(CONTEXT, "context", "context")
+#define FOOTPRINT_PART(NAME, ...) FOOTPRINT_##NAME,
+enum footprint_part { FOOTPRINT(FOOTPRINT_PART) FOOTPRINT_PARTS };
+// clang-format on
 extern const char *const footprint_names[FOOTPRINT_PARTS];
 
 struct footprint {

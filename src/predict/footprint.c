@@ -8,36 +8,17 @@
 #include "gswbench/arena.h"
 #include "gswbench/connection.h"
 
-const char *const footprint_names[FOOTPRINT_PARTS] = {
-    "weights",         "gradients",    "optimizer",        "activations",   "products",
-    "logit-copies",    "placeholders", "attention",        "dropout-masks", "whole-gradients",
-    "whole-weights",   "root-weights", "pipeline-buffers", "workspaces",    "gather-pool",
-    "cached-segments", "fragments",    "connections",      "context"};
+// clang-format off
+#define NAME(part, name, key) name,
+const char *const footprint_names[] = {FOOTPRINT(NAME)};
 
-#define PART(key, part) JSON_FIELD(footprint, JSON_FIELD_INTEGER, key, bytes[part])
-const struct json_field footprint_fields[] = {PART("weights", FOOTPRINT_WEIGHTS),
-                                              PART("gradients", FOOTPRINT_GRADIENTS),
-                                              PART("optimizer", FOOTPRINT_OPTIMIZER),
-                                              PART("activations", FOOTPRINT_ACTIVATIONS),
-                                              PART("products", FOOTPRINT_GEMMS),
-                                              PART("logit_copies", FOOTPRINT_LOGITS),
-                                              PART("placeholders", FOOTPRINT_PLACEHOLDERS),
-                                              PART("attention", FOOTPRINT_ATTENTION),
-                                              PART("dropout_masks", FOOTPRINT_DROPOUT),
-                                              PART("whole_gradients", FOOTPRINT_WHOLE_GRADIENTS),
-                                              PART("whole_weights", FOOTPRINT_WHOLE_WEIGHTS),
-                                              PART("root_weights", FOOTPRINT_ROOT_WEIGHTS),
-                                              PART("pipeline_buffers", FOOTPRINT_PIPELINE),
-                                              PART("workspaces", FOOTPRINT_WORKSPACES),
-                                              PART("gather_pool", FOOTPRINT_GATHER_POOL),
-                                              PART("cached_segments", FOOTPRINT_CACHED),
-                                              PART("fragments", FOOTPRINT_FRAGMENTS),
-                                              PART("connections", FOOTPRINT_CONNECTIONS),
-                                              PART("context", FOOTPRINT_CONTEXT),
-                                              JSON_FIELD(footprint, JSON_FIELD_INTEGER, "allocated", allocated),
-                                              JSON_FIELD(footprint, JSON_FIELD_INTEGER, "reserved", reserved),
-                                              JSON_FIELD(footprint, JSON_FIELD_INTEGER, "device", device),
+#define FIELD(part, name, key) JSON_FIELD(footprint, JSON_FIELD_INTEGER, key, bytes[FOOTPRINT_##part]),
+const struct json_field footprint_fields[] = {FOOTPRINT(FIELD)
+                                              ROW_INTEGER(footprint, "allocated", allocated),
+                                              ROW_INTEGER(footprint, "reserved", reserved),
+                                              ROW_INTEGER(footprint, "device", device),
                                               JSON_END};
+// clang-format on
 
 // A walk over the ops of a plan. change: bytes by which the live memory of a part of the footprint, such as
 // activations, changes at each op. Only the parts in varying[] vary during the step.
