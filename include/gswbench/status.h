@@ -53,3 +53,18 @@ static inline bool failed(const status *result)
             return status_;                                                                                            \
         }                                                                                                              \
     } while (0)
+
+// Return from the function with an error if a rule is broken: FAIL_IF with a configuration error, FAIL_AS_IF with
+// another exit code. The arguments of the message are evaluated only then.
+#define FAIL_IF(is_broken, ...)                                                                                        \
+    do {                                                                                                               \
+        if (is_broken) {                                                                                               \
+            return fail(__VA_ARGS__);                                                                                  \
+        }                                                                                                              \
+    } while (0)
+#define FAIL_AS_IF(is_broken, ...)                                                                                     \
+    do {                                                                                                               \
+        if (is_broken) {                                                                                               \
+            return fail_as(__VA_ARGS__);                                                                               \
+        }                                                                                                              \
+    } while (0)

@@ -24,9 +24,7 @@ const char *input_kind(mode_t mode)
 status input_open(const char *path, int *file, struct stat *about)
 {
     *file = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-    if (*file < 0) {
-        return fail("cannot be opened: %s", strerror(errno));
-    }
+    FAIL_IF(*file < 0, "cannot be opened: %s", strerror(errno));
     status result = OK;
     if (fstat(*file, about) != 0) {
         result = fail("cannot be read: %s", strerror(errno));
@@ -87,8 +85,6 @@ status input_load(const char *path, size_t bytes_max, char **text, size_t *bytes
 
 status input_check_owner(const struct stat *about)
 {
-    if (about->st_uid != geteuid() && about->st_uid != 0) {
-        return fail("belongs to user %ld", (long)about->st_uid);
-    }
+    FAIL_IF(about->st_uid != geteuid() && about->st_uid != 0, "belongs to user %ld", (long)about->st_uid);
     return (about->st_mode & (S_IWGRP | S_IWOTH)) == 0 ? OK : fail("may be written by others");
 }

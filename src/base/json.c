@@ -254,10 +254,9 @@ static status to_elements(const struct json_field *field, char **element, const 
         }
         char   whole[NAME_BYTES];
         size_t room = field->value_offset < NAME_BYTES ? field->value_offset : NAME_BYTES;
-        if (snprintf(whole, sizeof(whole), "%s%s%s", section != NULL ? section : "", section != NULL ? "." : "",
-                     name) >= (int)room) {
-            return fail("%s must be an object with shorter names", field->key);
-        }
+        FAIL_IF(snprintf(whole, sizeof(whole), "%s%s%s", section != NULL ? section : "", section != NULL ? "." : "",
+                         name) >= (int)room,
+                "%s must be an object with shorter names", field->key);
         text_printable(*element, field->value_offset, whole);
         TRY(to_entry(field, *element + field->value_offset, value));
         *element += field->size;
@@ -268,9 +267,7 @@ static status to_elements(const struct json_field *field, char **element, const 
 static status to_map(const struct json_field *field, void *to, json_t *value)
 {
     size_t count = json_is_object(value) ? count_texts(value) : TEXTS_MAX + 1;
-    if (count > TEXTS_MAX) {
-        return fail("%s must be an object of at most %d texts", field->key, TEXTS_MAX);
-    }
+    FAIL_IF(count > TEXTS_MAX, "%s must be an object of at most %d texts", field->key, TEXTS_MAX);
     char *element                                  = memory_allocate(count * field->size);
     *(void **)((char *)to + field->offset)         = element;
     *(int64_t *)((char *)to + field->count_offset) = (int64_t)count;
@@ -307,9 +304,7 @@ static status to_list(const struct json_field *field, void *to, const json_t *va
     *(int64_t *)((char *)to + field->count_offset) = (int64_t)count;
     for (size_t i = 0; i < count; i++) {
         status result = json_to_struct(field->fields, elements + i * field->size, json_array_get(value, i));
-        if (failed(&result)) {
-            return fail("%s[%zu]: %s", field->key, i, result.text);
-        }
+        FAIL_IF(failed(&result), "%s[%zu]: %s", field->key, i, result.text);
     }
     return OK;
 }
@@ -352,14 +347,10 @@ static status to_field(const struct json_field *field, void *to, json_t *value)
 
 status json_to_struct(const struct json_field *fields, void *to, const json_t *object)
 {
-    if (!json_is_object(object)) {
-        return fail("an object is missing");
-    }
+    FAIL_IF(!json_is_object(object), "an object is missing");
     for (const struct json_field *field = fields; field->key != NULL; field++) {
         json_t *value = json_object_get(object, field->key);
-        if (value == NULL) {
-            return fail("%s is missing", field->key);
-        }
+        FAIL_IF(value == NULL, "%s is missing", field->key);
         TRY(to_field(field, to, value));
     }
     return OK;

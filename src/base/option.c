@@ -317,13 +317,11 @@ status option_set(const struct option *option, void *section, const char *text)
     text_printable(value, sizeof(value), text);
     option_allowed(option, allowed, sizeof(allowed));
     struct quantity quantity;
-    if (option->type == OPTION_QUANTITY && quantity_parse(text, &quantity) && is_too_small(option, quantity.value)) {
-        return fail("%s: did you mean %s%s? Without a unit it is %g per second", value, value,
-                    option->maximum > 1e15 ? "T" : "G", quantity.value);
-    }
-    if (option->type == OPTION_QUANTITY) {
-        return fail("%s: expected %s; units are read, as in 80GB, 400Gb/s, 989T", value, allowed);
-    }
+    FAIL_IF(option->type == OPTION_QUANTITY && quantity_parse(text, &quantity) && is_too_small(option, quantity.value),
+            "%s: did you mean %s%s? Without a unit it is %g per second", value, value,
+            option->maximum > 1e15 ? "T" : "G", quantity.value);
+    FAIL_IF(option->type == OPTION_QUANTITY, "%s: expected %s; units are read, as in 80GB, 400Gb/s, 989T", value,
+            allowed);
     return fail("%s: expected %s%s%s%s", value, allowed, meant != NULL ? " (did you mean \"" : "",
                 meant != NULL ? meant : "", meant != NULL ? "\"?)" : "");
 }

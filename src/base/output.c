@@ -68,10 +68,8 @@ static status check_name(const struct output *output)
     if (fstatat(output->folder, output->name, &about, AT_SYMLINK_NOFOLLOW) != 0) {
         return errno == ENOENT ? OK : output_cannot("write", output->path);
     }
-    if (!S_ISREG(about.st_mode)) {
-        return fail_as(EXIT_OUTPUT, "cannot write %.900s: it is %s, not a file", output->path,
-                       input_kind(about.st_mode));
-    }
+    FAIL_AS_IF(!S_ISREG(about.st_mode), EXIT_OUTPUT, "cannot write %.900s: it is %s, not a file", output->path,
+               input_kind(about.st_mode));
     return output->replaces
                ? OK
                : fail_as(EXIT_OUTPUT, "cannot write %.900s: the file exists; delete it or use another name",
@@ -348,9 +346,7 @@ static status check_claimed(const struct output_folder *folder)
         entries += strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
     }
     closedir(listing);
-    if (entries > 0) {
-        return fail_as(EXIT_OUTPUT, "%.900s: is not empty: name a new folder", folder->path);
-    }
+    FAIL_AS_IF(entries > 0, EXIT_OUTPUT, "%.900s: is not empty: name a new folder", folder->path);
     return faccessat(folder->descriptor, ".", W_OK, AT_EACCESS) == 0 ? OK : output_cannot("write to", folder->path);
 }
 
@@ -422,9 +418,7 @@ status output_link(const char *path, const char *name, const char *target)
     if (!fits) {
         return too_long("link", path);
     }
-    if (lstat(at, &older) == 0 && !S_ISLNK(older.st_mode)) {
-        return fail_as(EXIT_OUTPUT, "%.900s: is not a symbolic link", at);
-    }
+    FAIL_AS_IF(lstat(at, &older) == 0 && !S_ISLNK(older.st_mode), EXIT_OUTPUT, "%.900s: is not a symbolic link", at);
     unlink(temporary);    // a killed process with the same ID may have left it
     if (symlink(target, temporary) != 0) {
         return output_cannot("link", temporary);
@@ -451,11 +445,10 @@ status output_check_space(int folder, const char *path, int64_t bytes, int64_t l
                        strerror(ENOSPC), number_bytes(needed, sizeof(needed), (double)bytes),
                        number_bytes(room, sizeof(room), there));
     }
-    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
-        (double)limit.rlim_cur < (double)largest_bytes) {
-        return fail_as(EXIT_OUTPUT, "cannot write %.900s: %s: it needs %s, but the limit of a file is %s (ulimit -f)",
-                       path, strerror(EFBIG), number_bytes(needed, sizeof(needed), (double)largest_bytes),
-                       number_bytes(room, sizeof(room), (double)limit.rlim_cur));
-    }
+    FAIL_AS_IF(getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY &&
+                   (double)limit.rlim_cur < (double)largest_bytes,
+               EXIT_OUTPUT, "cannot write %.900s: %s: it needs %s, but the limit of a file is %s (ulimit -f)", path,
+               strerror(EFBIG), number_bytes(needed, sizeof(needed), (double)largest_bytes),
+               number_bytes(room, sizeof(room), (double)limit.rlim_cur));
     return OK;
 }

@@ -63,9 +63,7 @@ static void read_said(int file, char said[SAID_BYTES])
 static status run_keygen(const char *const arguments[], const char *input, char said[SAID_BYTES])
 {
     int ends[2], outcome = 0;
-    if (pipe(ends) != 0) {
-        return fail("cannot run ssh-keygen: %s", strerror(errno));
-    }
+    FAIL_IF(pipe(ends) != 0, "cannot run ssh-keygen: %s", strerror(errno));
     pid_t child = fork();
     if (child == 0) {
         become_keygen(arguments, input, ends[1]);
@@ -78,9 +76,8 @@ static status run_keygen(const char *const arguments[], const char *input, char 
         }
     }
     close(ends[0]);
-    if (child < 0 || (WIFEXITED(outcome) && WEXITSTATUS(outcome) == 127)) {
-        return fail("cannot run ssh-keygen (Debian: apt-get install openssh-client)");
-    }
+    FAIL_IF(child < 0 || (WIFEXITED(outcome) && WEXITSTATUS(outcome) == 127),
+            "cannot run ssh-keygen (Debian: apt-get install openssh-client)");
     if (outcome == 0) {
         return OK;
     }
@@ -104,10 +101,8 @@ status signature_make(const char *path, const char *key)
     status            made        = check_key(key);
     made                          = failed(&made) ? made : run_keygen(arguments, path, said);
     const char *signature         = strstr(said, HEAD);
-    if (failed(&made) || signature == NULL) {
-        return fail_as(EXIT_OUTPUT, "cannot sign %.900s with %.400s: %.400s", path, key,
-                       failed(&made) ? made.text : "ssh-keygen printed no signature");
-    }
+    FAIL_AS_IF(failed(&made) || signature == NULL, EXIT_OUTPUT, "cannot sign %.900s with %.400s: %.400s", path, key,
+               failed(&made) ? made.text : "ssh-keygen printed no signature");
     name_signature(name, path);
     return output_replace(name, signature, strlen(signature));
 }
@@ -146,9 +141,7 @@ status signature_verify(const char *path, const char *signers, char *signer, siz
     }
     const char *const find[] = {"ssh-keygen", "-Y", "find-principals", "-s", name, "-f", signers, NULL};
     status            found  = run_keygen(find, "/dev/null", said);
-    if (failed(&found)) {
-        return fail_as(EXIT_COMPARE, "%.900s.sig is by no signer in %.400s: %.400s", path, signers, found.text);
-    }
+    FAIL_AS_IF(failed(&found), EXIT_COMPARE, "%.900s.sig is by no signer in %.400s: %.400s", path, signers, found.text);
     take_line(said, signer, bytes);
     const char *const verify[] = {"ssh-keygen", "-Y", "verify",  "-f", signers, "-I",
                                   signer,       "-n", NAMESPACE, "-s", name,    NULL};

@@ -86,14 +86,11 @@ static status unknown(const struct model_config *model, const char *word)
 static status add_kind(struct layer_run *run, const struct layer_kind *kind, const struct model_config *model)
 {
     for (int32_t i = 0; i < run->count; i++) {
-        if (run->kinds[i]->norm == kind->norm) {
-            return fail("[model] pattern = %s: a layer has %s or %s, not both", model->pattern, run->kinds[i]->name,
-                        kind->name);
-        }
+        FAIL_IF(run->kinds[i]->norm == kind->norm, "[model] pattern = %s: a layer has %s or %s, not both",
+                model->pattern, run->kinds[i]->name, kind->name);
     }
-    if (run->count == LAYER_SUBLAYERS) {
-        return fail("[model] pattern = %s: a layer has at most %d kinds", model->pattern, (int)LAYER_SUBLAYERS);
-    }
+    FAIL_IF(run->count == LAYER_SUBLAYERS, "[model] pattern = %s: a layer has at most %d kinds", model->pattern,
+            (int)LAYER_SUBLAYERS);
     run->kinds[run->count++] = kind;
     return OK;
 }
@@ -151,9 +148,8 @@ static const struct layer_kind *kind_of_letter(const struct model_config *model,
 
 static status add_run(struct layer_pattern *pattern, const struct model_config *model, const struct layer_run *run)
 {
-    if (pattern->count == PATTERN_RUNS_MAX) {
-        return fail("[model] pattern = %s: has more than %d runs of layers", model->pattern, (int)PATTERN_RUNS_MAX);
-    }
+    FAIL_IF(pattern->count == PATTERN_RUNS_MAX, "[model] pattern = %s: has more than %d runs of layers", model->pattern,
+            (int)PATTERN_RUNS_MAX);
     pattern->runs[pattern->count++] = *run;
     return OK;
 }
@@ -234,19 +230,15 @@ static status read_modules(struct layer_run *run, const struct model_config *mod
     size_t  each  = strcspn(text + 1, "/");
     int64_t count = 0;
     for (const char *at = text; *at != '\0'; at += each + 1) {
-        if (strncmp(at, text, each + 1) != 0 || strspn(at + 1, letters) < each || each == 0) {
-            return fail(
+        FAIL_IF(strncmp(at, text, each + 1) != 0 || strspn(at + 1, letters) < each || each == 0,
                 "[model] pattern = %s: after each / come the layers of an MTP module, which are the same in all "
                 "modules, e.g. /*E/*E",
                 model->pattern);
-        }
         count++;
     }
-    if (count != model->predicted_tokens) {
-        return fail("[model] pattern = %s has %" PRId64 " MTP modules, but predicted_tokens = %" PRId64
-                    ": change one of them",
-                    model->pattern, count, model->predicted_tokens);
-    }
+    FAIL_IF(count != model->predicted_tokens,
+            "[model] pattern = %s has %" PRId64 " MTP modules, but predicted_tokens = %" PRId64 ": change one of them",
+            model->pattern, count, model->predicted_tokens);
     *run = (struct layer_run){.layers = count};
     for (size_t i = 0; i < each; i++) {
         TRY(add_kind(run, kind_of_letter(model, text[1 + i]), model));
@@ -307,11 +299,10 @@ status pattern_read(struct layer_pattern *pattern, const struct model_config *mo
         TRY(read_words(pattern, model, text));
         last = pattern->runs[pattern->count - 1];
     }
-    if (count_layers(pattern) != model->layers) {
-        return fail("[model] pattern = %s does not fit layers = %" PRId64 ": its counts add up to %" PRId64
-                    "; without its count, the last kind fills the remaining layers",
-                    model->pattern, model->layers, count_layers(pattern));
-    }
+    FAIL_IF(count_layers(pattern) != model->layers,
+            "[model] pattern = %s does not fit layers = %" PRId64 ": its counts add up to %" PRId64
+            "; without its count, the last kind fills the remaining layers",
+            model->pattern, model->layers, count_layers(pattern));
     pattern->prediction = predicting(&last, model);
     return OK;
 }

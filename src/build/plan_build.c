@@ -48,16 +48,14 @@ status plan_resolve(struct plan_request *request, const struct plan_sections *se
 static status check_exchange(const struct mesh *mesh, const struct model_config *model)
 {
     int64_t ranks = mesh->size[AXIS_CP] * mesh->size[AXIS_TP];
-    if (model->kv_rank > 0 || model->attention_sinks) {
-        return fail("this version does not support latent attention or sinks with an all-to-all ([model] kv_rank, "
-                    "attention_sinks with [parallel] context = exchange): use context = gather or ring");
-    }
-    if (model->heads % ranks != 0 || model->kv_heads % ranks != 0) {
-        return fail("[parallel] context = exchange shards heads over tp x cp = %" PRId64
-                    " ranks, which must divide [model] heads = %" PRId64 " and kv_heads = %" PRId64
-                    ": use a smaller cp, or context = gather or ring",
-                    ranks, model->heads, model->kv_heads);
-    }
+    FAIL_IF(model->kv_rank > 0 || model->attention_sinks,
+            "this version does not support latent attention or sinks with an all-to-all ([model] kv_rank, "
+            "attention_sinks with [parallel] context = exchange): use context = gather or ring");
+    FAIL_IF(model->heads % ranks != 0 || model->kv_heads % ranks != 0,
+            "[parallel] context = exchange shards heads over tp x cp = %" PRId64
+            " ranks, which must divide [model] heads = %" PRId64 " and kv_heads = %" PRId64
+            ": use a smaller cp, or context = gather or ring",
+            ranks, model->heads, model->kv_heads);
     return OK;
 }
 
@@ -67,15 +65,13 @@ static status check_gradient_reduce(const struct mesh *mesh, const struct parall
     if (axes->gradient_reduce == GRADIENT_REDUCE_STEP) {
         return OK;
     }
-    if (mesh_is_sharded(mesh) && mesh_group_size(mesh, mesh_replica_axes(mesh, false)) == 1) {
-        return fail("[parallel] gradient_reduce = microbatch has no effect with fsdp and dp = 1, where every "
-                    "microbatch reduces gradients anyway: leave it out, or set dp");
-    }
-    if (mesh->size[AXIS_PP] > 1 && axes->deferred_head_gradients > 0) {
-        return fail("[parallel] gradient_reduce = microbatch reduces gradients after each microbatch, but "
-                    "deferred_head_gradients = %" PRId64 " computes some at the end: use one of the two",
-                    axes->deferred_head_gradients);
-    }
+    FAIL_IF(mesh_is_sharded(mesh) && mesh_group_size(mesh, mesh_replica_axes(mesh, false)) == 1,
+            "[parallel] gradient_reduce = microbatch has no effect with fsdp and dp = 1, where every microbatch "
+            "reduces gradients anyway: leave it out, or set dp");
+    FAIL_IF(mesh->size[AXIS_PP] > 1 && axes->deferred_head_gradients > 0,
+            "[parallel] gradient_reduce = microbatch reduces gradients after each microbatch, but "
+            "deferred_head_gradients = %" PRId64 " computes some at the end: use one of the two",
+            axes->deferred_head_gradients);
     return OK;
 }
 
@@ -86,21 +82,16 @@ static status check_schedule(const struct plan_request *request)
     if (!request->mesh.delays_weights) {
         return OK;
     }
-    if (request->mesh.vp > 1) {
-        return fail("this version does not support %s with several chunks per stage (vp = %" PRId64
-                    "): set vp = 1, or schedule = 1f1b",
-                    option, request->mesh.vp);
-    }
-    if (request->train.overlap_microbatches) {
-        return fail("this version does not support %s with [train] overlap_microbatches = yes: set one of the two",
-                    option);
-    }
-    if (request->train.delay_weight_gradients) {
-        return fail("%s delays every weight gradient already: set [train] delay_weight_gradients = no", option);
-    }
-    if (request->parallel.deferred_head_gradients > 0) {
-        return fail("%s delays every weight gradient already: set deferred_head_gradients = 0", option);
-    }
+    FAIL_IF(request->mesh.vp > 1,
+            "this version does not support %s with several chunks per stage (vp = %" PRId64
+            "): set vp = 1, or schedule = 1f1b",
+            option, request->mesh.vp);
+    FAIL_IF(request->train.overlap_microbatches,
+            "this version does not support %s with [train] overlap_microbatches = yes: set one of the two", option);
+    FAIL_IF(request->train.delay_weight_gradients,
+            "%s delays every weight gradient already: set [train] delay_weight_gradients = no", option);
+    FAIL_IF(request->parallel.deferred_head_gradients > 0,
+            "%s delays every weight gradient already: set deferred_head_gradients = 0", option);
     return OK;
 }
 
@@ -112,35 +103,27 @@ static status check_muon(const struct plan_request *request)
     if (request->train.optimizer != OPTIMIZER_MUON) {
         return OK;
     }
-    if (mesh_is_sharded(&request->mesh)) {
-        return fail("%s updates whole matrices, which no rank has with [parallel] %s: use dp and zero = 1", option,
-                    request->parallel.fsdp > 1 ? "fsdp > 1" : "shard_over_cp = yes");
-    }
-    if (request->precision.has_low_precision_weights || request->precision.recipe == RECIPE_CURRENT) {
-        return fail("this version does not support %s with [precision] fp8_weights = yes or recipe = current: set "
-                    "fp8_weights = no and another recipe",
-                    option);
-    }
-    if (model_is_frozen(model)) {
-        return fail("this version does not support %s with adapters ([adapters] rank = %" PRId64
-                    "): set optimizer = adamw",
-                    option, model->adapters.rank);
-    }
-    if (model->mlp_bias && model->experts > 0) {
-        return fail("this version does not support %s with biases of experts ([model] mlp_bias = yes): set optimizer = "
-                    "adamw",
-                    option);
-    }
-    if (request->mesh.head_copies > 0) {
-        return fail("this version does not support %s with several ranks for a key head ([model] kv_heads = %" PRId64
-                    " with [parallel] tp = %" PRId64 "): lower tp",
-                    option, model->kv_heads, request->mesh.size[AXIS_TP]);
-    }
-    if (request->parallel.gradient_reduce == GRADIENT_REDUCE_MICROBATCH && request->parallel.zero > 0) {
-        return fail("this version does not support %s with [parallel] gradient_reduce = microbatch and zero = 1: use "
-                    "gradient_reduce = step",
-                    option);
-    }
+    FAIL_IF(mesh_is_sharded(&request->mesh),
+            "%s updates whole matrices, which no rank has with [parallel] %s: use dp and zero = 1", option,
+            request->parallel.fsdp > 1 ? "fsdp > 1" : "shard_over_cp = yes");
+    FAIL_IF(request->precision.has_low_precision_weights || request->precision.recipe == RECIPE_CURRENT,
+            "this version does not support %s with [precision] fp8_weights = yes or recipe = current: set fp8_weights "
+            "= no and another recipe",
+            option);
+    FAIL_IF(model_is_frozen(model),
+            "this version does not support %s with adapters ([adapters] rank = %" PRId64 "): set optimizer = adamw",
+            option, model->adapters.rank);
+    FAIL_IF(model->mlp_bias && model->experts > 0,
+            "this version does not support %s with biases of experts ([model] mlp_bias = yes): set optimizer = adamw",
+            option);
+    FAIL_IF(request->mesh.head_copies > 0,
+            "this version does not support %s with several ranks for a key head ([model] kv_heads = %" PRId64
+            " with [parallel] tp = %" PRId64 "): lower tp",
+            option, model->kv_heads, request->mesh.size[AXIS_TP]);
+    FAIL_IF(request->parallel.gradient_reduce == GRADIENT_REDUCE_MICROBATCH && request->parallel.zero > 0,
+            "this version does not support %s with [parallel] gradient_reduce = microbatch and zero = 1: use "
+            "gradient_reduce = step",
+            option);
     return OK;
 }
 
@@ -151,56 +134,46 @@ status plan_supports(const struct plan_request *request)
     const struct model_config    *model      = &request->model;
     bool                          is_sharded = mesh_is_sharded(mesh);
     bool                          is_skewed  = request->train.routing == ROUTING_SKEWED && model->experts > 0;
-    if (is_skewed && request->train.routing_skew * (double)model->top_k > (double)model->experts) {
-        return fail("[train] routing_skew = %g: the maximum is %g, where an expert gets all tokens, with [model] "
-                    "experts = %" PRId64 " and top_k = %" PRId64,
-                    request->train.routing_skew, (double)model->experts / (double)model->top_k, model->experts,
-                    model->top_k);
-    }
-    if (mesh->size[AXIS_CP] > 1 && axes->context == CONTEXT_RING && model->window > 0) {
-        return fail("this version does not support windows in ring attention ([model] window = %" PRId64
-                    " with [parallel] context = ring): use context = gather",
-                    model->window);
-    }
-    if (mesh->size[AXIS_CP] > 1 && model->mamba_heads > 0) {
-        return fail("this version does not support Mamba-2 layers with context parallelism ([model] mamba_heads = "
-                    "%" PRId64 " with [parallel] cp = %" PRId64 "): set cp = 1",
-                    model->mamba_heads, mesh->size[AXIS_CP]);
-    }
+    FAIL_IF(
+        is_skewed && request->train.routing_skew * (double)model->top_k > (double)model->experts,
+        "[train] routing_skew = %g: the maximum is %g, where an expert gets all tokens, with [model] experts = %" PRId64
+        " and top_k = %" PRId64,
+        request->train.routing_skew, (double)model->experts / (double)model->top_k, model->experts, model->top_k);
+    FAIL_IF(mesh->size[AXIS_CP] > 1 && axes->context == CONTEXT_RING && model->window > 0,
+            "this version does not support windows in ring attention ([model] window = %" PRId64
+            " with [parallel] context = ring): use context = gather",
+            model->window);
+    FAIL_IF(mesh->size[AXIS_CP] > 1 && model->mamba_heads > 0,
+            "this version does not support Mamba-2 layers with context parallelism ([model] mamba_heads = %" PRId64
+            " with [parallel] cp = %" PRId64 "): set cp = 1",
+            model->mamba_heads, mesh->size[AXIS_CP]);
     if (mesh->size[AXIS_CP] > 1 && axes->context == CONTEXT_EXCHANGE) {
         TRY(check_exchange(mesh, model));
     }
-    if (model->mlp_bias && model->experts > 0 && request->precision.has_low_precision_weights) {
-        return fail("this version does not support expert biases with FP8 weights ([model] mlp_bias = yes with "
-                    "[precision] fp8_weights = yes): set fp8_weights = no");
-    }
-    if (is_sharded && mesh->size[AXIS_PP] > 1 && axes->deferred_head_gradients > 0) {
-        return fail("this version does not support deferred gradients of a sharded output layer ([parallel] "
-                    "deferred_head_gradients = %" PRId64 " with fsdp): set deferred_head_gradients = 0",
-                    axes->deferred_head_gradients);
-    }
+    FAIL_IF(model->mlp_bias && model->experts > 0 && request->precision.has_low_precision_weights,
+            "this version does not support expert biases with FP8 weights ([model] mlp_bias = yes with [precision] "
+            "fp8_weights = yes): set fp8_weights = no");
+    FAIL_IF(is_sharded && mesh->size[AXIS_PP] > 1 && axes->deferred_head_gradients > 0,
+            "this version does not support deferred gradients of a sharded output layer ([parallel] "
+            "deferred_head_gradients = %" PRId64 " with fsdp): set deferred_head_gradients = 0",
+            axes->deferred_head_gradients);
     TRY(check_gradient_reduce(mesh, axes));
     TRY(check_schedule(request));
-    if (model_is_frozen(model) && axes->deferred_head_gradients > 0) {
-        return fail("[parallel] deferred_head_gradients = %" PRId64
-                    " has no effect on a frozen output layer ([adapters] rank = %" PRId64 "): leave it out",
-                    axes->deferred_head_gradients, model->adapters.rank);
-    }
+    FAIL_IF(model_is_frozen(model) && axes->deferred_head_gradients > 0,
+            "[parallel] deferred_head_gradients = %" PRId64
+            " has no effect on a frozen output layer ([adapters] rank = %" PRId64 "): leave it out",
+            axes->deferred_head_gradients, model->adapters.rank);
     enum scaling_recipe recipe = request->precision.recipe;
-    if (model_is_frozen(model) && request->precision.has_low_precision_weights && is_sharded &&
-        recipe != RECIPE_DELAYED && recipe != RECIPE_CURRENT) {
-        return fail("this version shards frozen weights with one scale per matrix only ([precision] fp8_weights = yes "
-                    "and [adapters] rank = %" PRId64
-                    " with fsdp): set recipe = delayed or current, or fp8_weights = no",
-                    model->adapters.rank);
-    }
+    FAIL_IF(model_is_frozen(model) && request->precision.has_low_precision_weights && is_sharded &&
+                recipe != RECIPE_DELAYED && recipe != RECIPE_CURRENT,
+            "this version shards frozen weights with one scale per matrix only ([precision] fp8_weights = yes and "
+            "[adapters] rank = %" PRId64 " with fsdp): set recipe = delayed or current, or fp8_weights = no",
+            model->adapters.rank);
     TRY(check_muon(request));
-    if (is_sharded && mesh_group_size(mesh, mesh_replica_axes(mesh, false)) > 1 && axes->zero > 0) {
-        return fail(
+    FAIL_IF(is_sharded && mesh_group_size(mesh, mesh_replica_axes(mesh, false)) > 1 && axes->zero > 0,
             "this version does not shard the optimizer over replicas of sharded weights ([parallel] zero = %" PRId64
             " with fsdp): set zero = 0",
             axes->zero);
-    }
     return plan_check_size(request);
 }
 
@@ -230,11 +203,10 @@ status plan_check_layout(const struct plan_request *request)
     struct schedule_assignment assignment = plan_assignment(request);
     TRY(schedule_check(&assignment));
     int64_t tokens = request->train.micro_batch * request->train.sequence / request->mesh.size[AXIS_CP];
-    if (request->parallel.sequence_parallel && tokens % request->mesh.size[AXIS_TP] != 0) {
-        return fail("[parallel] tp = %lld does not divide the %lld tokens that sequence_parallel shards ([train] "
-                    "micro_batch x sequence / [parallel] cp): change one of them, or set sequence_parallel = no",
-                    (long long)request->mesh.size[AXIS_TP], (long long)tokens);
-    }
+    FAIL_IF(request->parallel.sequence_parallel && tokens % request->mesh.size[AXIS_TP] != 0,
+            "[parallel] tp = %lld does not divide the %lld tokens that sequence_parallel shards ([train] micro_batch x "
+            "sequence / [parallel] cp): change one of them, or set sequence_parallel = no",
+            (long long)request->mesh.size[AXIS_TP], (long long)tokens);
     return OK;
 }
 
@@ -299,13 +271,12 @@ static status check_nv_sizes(const struct plan *plan)
 {
     for (int32_t i = 0; i < plan->op_count; i++) {
         const struct quantize_shape *shape = &plan->ops[i].shape.quantize;
-        if (plan->ops[i].kind == OP_QUANTIZE && scaling_is_nv((enum scaling)shape->scaling) &&
-            (shape->rows % SCALING_NV_BLOCK != 0 || shape->columns % SCALING_NV_BLOCK != 0)) {
-            return fail("[precision] compute = fp4: \"%s\" has %" PRId64 " x %" PRId64
-                        " numbers per rank, which must be multiples of %d: change train.sequence, the model or its "
-                        "layout, or use precision.compute = bf16",
-                        plan->ops[i].tag.role, shape->rows, shape->columns, SCALING_NV_BLOCK);
-        }
+        FAIL_IF(plan->ops[i].kind == OP_QUANTIZE && scaling_is_nv((enum scaling)shape->scaling) &&
+                    (shape->rows % SCALING_NV_BLOCK != 0 || shape->columns % SCALING_NV_BLOCK != 0),
+                "[precision] compute = fp4: \"%s\" has %" PRId64 " x %" PRId64
+                " numbers per rank, which must be multiples of %d: change train.sequence, the model or its layout, or "
+                "use precision.compute = bf16",
+                plan->ops[i].tag.role, shape->rows, shape->columns, SCALING_NV_BLOCK);
     }
     return OK;
 }
@@ -315,9 +286,8 @@ status plan_build(struct plan *plan, const struct plan_request *request)
     *plan = describe(request);
     TRY(plan_supports(request));
     TRY(plan_check_layout(request));
-    if (request->rank < 0 || request->rank >= plan->mesh.world) {
-        return fail("rank %lld is outside 0..%lld", (long long)request->rank, (long long)plan->mesh.world - 1);
-    }
+    FAIL_IF(request->rank < 0 || request->rank >= plan->mesh.world, "rank %lld is outside 0..%lld",
+            (long long)request->rank, (long long)plan->mesh.world - 1);
     int64_t        sequence = plan->train.sequence / plan->mesh.size[AXIS_CP];
     int64_t        tp       = plan->mesh.size[AXIS_TP];
     struct builder builder  = {.plan             = plan,

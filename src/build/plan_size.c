@@ -203,16 +203,14 @@ bool plan_is_long(const struct plan_request *request)
 status plan_check_size(const struct plan_request *request)
 {
     struct plan_size size = plan_size(request);
-    if (size.rank_ops > RANK_OPS_MAX || size.stage_ops > STAGE_OPS_MAX) {
-        return fail("a step of about %.3g ops per rank, %.3g over one rank of each stage: the limits are %d and %d; "
-                    "lower [train] accumulation (larger micro_batch or smaller global_batch), [model] layers or "
-                    "experts, or [parallel] cp, or use more pipeline stages",
-                    size.rank_ops, size.stage_ops, RANK_OPS_MAX, STAGE_OPS_MAX);
-    }
-    if (size.rank_bytes > bytes_max) {
-        return fail("tensors of up to %.3g bytes per rank: the limit is %.3g bytes; lower [train] micro_batch or "
-                    "sequence, or [model] layers, experts, ffn or vocab",
-                    size.rank_bytes, bytes_max);
-    }
+    FAIL_IF(size.rank_ops > RANK_OPS_MAX || size.stage_ops > STAGE_OPS_MAX,
+            "a step of about %.3g ops per rank, %.3g over one rank of each stage: the limits are %d and %d; lower "
+            "[train] accumulation (larger micro_batch or smaller global_batch), [model] layers or experts, or "
+            "[parallel] cp, or use more pipeline stages",
+            size.rank_ops, size.stage_ops, RANK_OPS_MAX, STAGE_OPS_MAX);
+    FAIL_IF(size.rank_bytes > bytes_max,
+            "tensors of up to %.3g bytes per rank: the limit is %.3g bytes; lower [train] micro_batch or sequence, or "
+            "[model] layers, experts, ffn or vocab",
+            size.rank_bytes, bytes_max);
     return OK;
 }

@@ -51,9 +51,8 @@ static status find_folder(struct catalogue *catalogue, const char *path)
 static status add_file(struct catalogue *catalogue, const char *name)
 {
     catalogue->files = memory_resize(catalogue->files, (size_t)(catalogue->file_count + 1) * sizeof(*catalogue->files));
-    if (!text_copy(catalogue->files[catalogue->file_count], sizeof(*catalogue->files), name)) {
-        return fail_as(EXIT_CHECKPOINT, "%.600s: file '%.100s': the name is too long", catalogue->path, name);
-    }
+    FAIL_AS_IF(!text_copy(catalogue->files[catalogue->file_count], sizeof(*catalogue->files), name), EXIT_CHECKPOINT,
+               "%.600s: file '%.100s': the name is too long", catalogue->path, name);
     catalogue->file_count++;
     return OK;
 }
@@ -105,10 +104,9 @@ static status check_file(const struct safetensors_reader *reader, const struct m
         return OK;
     }
     checksum_print(reader->header_checksum, checksum);
-    if (reader->file_bytes != expected->bytes) {
-        return fail_as(EXIT_CHECKPOINT, "%s: %" PRId64 " bytes, but the manifest has %" PRId64, reader->path,
-                       reader->file_bytes, expected->bytes);
-    }
+    FAIL_AS_IF(reader->file_bytes != expected->bytes, EXIT_CHECKPOINT,
+               "%s: %" PRId64 " bytes, but the manifest has %" PRId64, reader->path, reader->file_bytes,
+               expected->bytes);
     return strcmp(checksum, expected->checksum) == 0
                ? OK
                : fail_as(EXIT_CHECKPOINT, "%s: is another file than the manifest names: its header differs",
@@ -186,9 +184,7 @@ static status open_named(struct catalogue *catalogue, const json_t *map, json_t 
 // Opens the files that model.safetensors.index.json names. Each tensor must be in the file that the index names for it.
 static status open_indexed(struct catalogue *catalogue, const json_t *map)
 {
-    if (!json_is_object(map)) {
-        return fail_as(EXIT_CHECKPOINT, "%s/%s: has no weight_map", catalogue->path, INDEX_NAME);
-    }
+    FAIL_AS_IF(!json_is_object(map), EXIT_CHECKPOINT, "%s/%s: has no weight_map", catalogue->path, INDEX_NAME);
     json_t *opened = json_object();
     status  result = open_named(catalogue, map, opened);
     json_decref(opened);
@@ -364,9 +360,7 @@ status catalogue_open(struct catalogue *catalogue, const char *path, bool verifi
     *catalogue = (struct catalogue){.verifies = verifies, .open_file = -1};
     TRY(find_folder(catalogue, path));
     TRY(catalogue->is_ours ? open_own(catalogue) : open_foreign(catalogue));
-    if (catalogue->count == 0) {
-        return fail_as(EXIT_CHECKPOINT, "%s: has no tensors", catalogue->path);
-    }
+    FAIL_AS_IF(catalogue->count == 0, EXIT_CHECKPOINT, "%s: has no tensors", catalogue->path);
     qsort(catalogue->slices, (size_t)catalogue->count, sizeof(*catalogue->slices), order_slices);
     return check_tensors(catalogue);
 }

@@ -75,9 +75,7 @@ static status open_data(struct catalogue *catalogue, const struct stored *stored
     name_file(catalogue, stored, path);
     checkpoint_enter(&catalogue->watch, path);
     status opened = input_open(path, &catalogue->descriptor, &about);
-    if (failed(&opened)) {
-        return fail_as(EXIT_CHECKPOINT, "%.900s: %s", path, opened.text);
-    }
+    FAIL_AS_IF(failed(&opened), EXIT_CHECKPOINT, "%.900s: %s", path, opened.text);
     catalogue->open_file = stored->file;
     catalogue->ahead     = 0;
     return check_size(catalogue, path, &about);

@@ -146,18 +146,14 @@ static status check_names(const struct manifest *manifest, const char *path)
 
 static status check(const struct manifest *manifest, const char *path)
 {
-    if (strcmp(manifest->format, manifest_format) != 0) {
-        return fail_as(EXIT_CHECKPOINT, "%.600s: has format %s, but this program reads %s", path, manifest->format,
-                       manifest_format);
-    }
+    FAIL_AS_IF(strcmp(manifest->format, manifest_format) != 0, EXIT_CHECKPOINT,
+               "%.600s: has format %s, but this program reads %s", path, manifest->format, manifest_format);
     const int64_t maximum = 1000000000000;    // limit that keeps sample counts from overflowing
-    if (manifest->origin.step < 0 || manifest->origin.samples < 0 || manifest->origin.step > maximum ||
-        manifest->origin.samples > maximum) {
-        return fail_as(EXIT_CHECKPOINT, "%.600s: a step or number of samples below 0 or above %" PRId64, path, maximum);
-    }
-    if (manifest->sequence < 1) {
-        return fail_as(EXIT_CHECKPOINT, "%.600s: a sequence of %" PRId64 " tokens", path, manifest->sequence);
-    }
+    FAIL_AS_IF(manifest->origin.step < 0 || manifest->origin.samples < 0 || manifest->origin.step > maximum ||
+                   manifest->origin.samples > maximum,
+               EXIT_CHECKPOINT, "%.600s: a step or number of samples below 0 or above %" PRId64, path, maximum);
+    FAIL_AS_IF(manifest->sequence < 1, EXIT_CHECKPOINT, "%.600s: a sequence of %" PRId64 " tokens", path,
+               manifest->sequence);
     for (int64_t i = 0; i < manifest->file_count; i++) {
         TRY(check_file(&manifest->files[i], path));
     }
@@ -169,19 +165,13 @@ static status parse(struct manifest *manifest, const char *path, char *text, siz
     char         checksum[CHECKSUM_BYTES];
     json_error_t error;
     json_t      *json = json_parse(text, bytes, &error);
-    if (json == NULL) {
-        return fail_as(EXIT_CHECKPOINT, "%.600s: is not valid JSON: %.200s (byte %d)", path, error.text,
-                       error.position);
-    }
+    FAIL_AS_IF(json == NULL, EXIT_CHECKPOINT, "%.600s: is not valid JSON: %.200s (byte %d)", path, error.text,
+               error.position);
     status result = json_to_struct(fields, manifest, json);
     json_decref(json);
-    if (failed(&result)) {
-        return fail_as(EXIT_CHECKPOINT, "%.600s: %.300s", path, result.text);
-    }
+    FAIL_AS_IF(failed(&result), EXIT_CHECKPOINT, "%.600s: %.300s", path, result.text);
     checksum_print(checksums_of_header(text, bytes), checksum);
-    if (strcmp(checksum, manifest->checksum) != 0) {
-        return fail_as(EXIT_CHECKPOINT, "%.600s: differs from its checksum", path);
-    }
+    FAIL_AS_IF(strcmp(checksum, manifest->checksum) != 0, EXIT_CHECKPOINT, "%.600s: differs from its checksum", path);
     return check(manifest, path);
 }
 
@@ -210,9 +200,7 @@ status manifest_model(const struct manifest *manifest, struct model_config *mode
             is_other ? option_find(adapters_options, row->key + prefix) : option_find(model_options, row->key);
         void  *section = is_other ? (void *)&model->adapters : model;
         status result  = option == NULL ? fail("there is no such option") : option_set(option, section, row->value);
-        if (failed(&result)) {
-            return fail("model.%s = %s: %.300s", row->key, row->value, result.text);
-        }
+        FAIL_IF(failed(&result), "model.%s = %s: %.300s", row->key, row->value, result.text);
     }
     return OK;
 }

@@ -102,9 +102,8 @@ static status read_checksums(struct safetensors_reader *reader, json_t *metadata
     if (!has_any(metadata)) {    // no checksums: another program wrote the file
         return OK;
     }
-    if (!parse_checksum(json_object_get(metadata, header_key), &written) || written != header_checksum) {
-        return fail_as(EXIT_CHECKPOINT, "%s: the header differs from its checksum", reader->path);
-    }
+    FAIL_AS_IF(!parse_checksum(json_object_get(metadata, header_key), &written) || written != header_checksum,
+               EXIT_CHECKPOINT, "%s: the header differs from its checksum", reader->path);
     reader->header_checksum = header_checksum;
     for (int32_t i = 0; i < reader->count; i++) {
         struct safetensor *tensor = &reader->tensors[i];
@@ -279,9 +278,8 @@ static status check_tiling(struct safetensors_reader *reader, int64_t data_bytes
                                       "its data lie beyond the end of the file: the file is cut short");
         }
     }
-    if (end != data_bytes) {
-        return fail_as(EXIT_CHECKPOINT, "%s: %" PRId64 " bytes after the last tensor", reader->path, data_bytes - end);
-    }
+    FAIL_AS_IF(end != data_bytes, EXIT_CHECKPOINT, "%s: %" PRId64 " bytes after the last tensor", reader->path,
+               data_bytes - end);
     return OK;
 }
 
@@ -330,24 +328,19 @@ static status load_header(struct safetensors_reader *reader, int64_t header_byte
 static status read_length(FILE *file, const char *path, int64_t file_bytes, int64_t *header_bytes)
 {
     unsigned char raw[SAFETENSORS_LENGTH_BYTES];
-    if (fread(raw, 1, sizeof(raw), file) != sizeof(raw)) {
-        return fail_as(EXIT_CHECKPOINT, "%s: shorter than the 8 bytes that every safetensors file begins with", path);
-    }
+    FAIL_AS_IF(fread(raw, 1, sizeof(raw), file) != sizeof(raw), EXIT_CHECKPOINT,
+               "%s: shorter than the 8 bytes that every safetensors file begins with", path);
     uint64_t length = 0;
     for (int i = 0; i < SAFETENSORS_LENGTH_BYTES; i++) {
         length |= (uint64_t)raw[i] << (8 * i);
     }
-    if (length > HEADER_BYTES_MAX) {
-        return fail_as(EXIT_CHECKPOINT,
-                       "%s: header of %" PRIu64 " bytes: not a safetensors file (the limit is %d bytes)", path, length,
-                       HEADER_BYTES_MAX);
-    }
+    FAIL_AS_IF(length > HEADER_BYTES_MAX, EXIT_CHECKPOINT,
+               "%s: header of %" PRIu64 " bytes: not a safetensors file (the limit is %d bytes)", path, length,
+               HEADER_BYTES_MAX);
     *header_bytes = (int64_t)length;
-    if (*header_bytes > file_bytes - SAFETENSORS_LENGTH_BYTES) {
-        return fail_as(EXIT_CHECKPOINT,
-                       "%s: header of %" PRIu64 " bytes in a file of %" PRId64 ": the file is cut short", path, length,
-                       file_bytes);
-    }
+    FAIL_AS_IF(*header_bytes > file_bytes - SAFETENSORS_LENGTH_BYTES, EXIT_CHECKPOINT,
+               "%s: header of %" PRIu64 " bytes in a file of %" PRId64 ": the file is cut short", path, length,
+               file_bytes);
     return OK;
 }
 
@@ -369,14 +362,11 @@ static status read_header(struct safetensors_reader *reader)
 status safetensors_open(struct safetensors_reader *reader, const char *path)
 {
     *reader = (struct safetensors_reader){0};
-    if (!text_copy(reader->path, sizeof(reader->path), path)) {
-        return fail_as(EXIT_CHECKPOINT, "%s: the path is too long", reader->path);
-    }
+    FAIL_AS_IF(!text_copy(reader->path, sizeof(reader->path), path), EXIT_CHECKPOINT, "%s: the path is too long",
+               reader->path);
     struct stat about;
     status      opened = input_open_stream(path, &reader->file, &about);
-    if (failed(&opened)) {
-        return fail_as(EXIT_CHECKPOINT, "%s: %s", path, opened.text);
-    }
+    FAIL_AS_IF(failed(&opened), EXIT_CHECKPOINT, "%s: %s", path, opened.text);
     reader->file_bytes = about.st_size;
     status result      = read_header(reader);
     if (failed(&result)) {

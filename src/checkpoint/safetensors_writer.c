@@ -34,9 +34,8 @@ static status place_tensors(struct safetensor *tensors, int32_t count, const cha
         }
         tensor->begin = *data_bytes;
         tensor->bytes = is_large ? 0 : format_bytes(tensor->format, elements);
-        if (is_large || __builtin_add_overflow(*data_bytes, tensor->bytes, data_bytes)) {
-            return fail_as(EXIT_OUTPUT, "cannot write %.900s: tensor '%s' is larger than any file", path, tensor->name);
-        }
+        FAIL_AS_IF(is_large || __builtin_add_overflow(*data_bytes, tensor->bytes, data_bytes), EXIT_OUTPUT,
+                   "cannot write %.900s: tensor '%s' is larger than any file", path, tensor->name);
     }
     return OK;
 }

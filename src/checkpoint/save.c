@@ -80,11 +80,9 @@ static status pass_entry(struct checkpoint_save *save, int32_t index, char *piec
             step_read_run(save->step, run->tensor, offset + done, count, piece);
         }
         const char *data = own != NULL ? own + offset + done : piece;
-        if (!checksum_is_finite(entry->format, data, count)) {
-            return fail_as(EXIT_CHECKPOINT,
-                           "%.600s: %.200s has a NaN or an infinity: nothing is saved, older checkpoints stay",
-                           save->folder.path, entry->name);
-        }
+        FAIL_AS_IF(!checksum_is_finite(entry->format, data, count), EXIT_CHECKPOINT,
+                   "%.600s: %.200s has a NaN or an infinity: nothing is saved, older checkpoints stay",
+                   save->folder.path, entry->name);
         TRY(take(save, data, count));
     }
     return OK;

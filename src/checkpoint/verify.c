@@ -240,10 +240,8 @@ static status open_with_plan(struct catalogue *catalogue, const char *path, stru
     }
     status planned = manifest_model(&catalogue->manifest, &model);
     planned        = failed(&planned) ? planned : checkpoint_plan(plan, &model, catalogue->manifest.sequence);
-    if (failed(&planned)) {
-        return fail_as(EXIT_CHECKPOINT, "%.600s/%s: its model is invalid: %.300s", catalogue->path, MANIFEST_NAME,
-                       planned.text);
-    }
+    FAIL_AS_IF(failed(&planned), EXIT_CHECKPOINT, "%.600s/%s: its model is invalid: %.300s", catalogue->path,
+               MANIFEST_NAME, planned.text);
     return catalogue_check(catalogue, plan);
 }
 

@@ -98,10 +98,8 @@ static status rank_list_check(const char *option, const char *list, int64_t worl
     while (*next != '\0') {
         int64_t first, last;
         next = take_ranks(next, &first, &last);
-        if (next == NULL || first < 0 || last >= world) {
-            return fail("%s = %s: expected all, or ranks from 0 to %" PRId64 ", such as 0,8-15", option, list,
-                        world - 1);
-        }
+        FAIL_IF(next == NULL || first < 0 || last >= world,
+                "%s = %s: expected all, or ranks from 0 to %" PRId64 ", such as 0,8-15", option, list, world - 1);
     }
     return OK;
 }
@@ -151,10 +149,8 @@ const struct option trace_options[] = {
 
 status trace_config_check(const struct trace_config *trace, int64_t world)
 {
-    if (trace->timeline[0] != '\0' && trace->steps == 0) {
-        return fail("[trace] timeline = %s needs a traced step, but steps = 0: set steps to 1 or more",
-                    trace->timeline);
-    }
+    FAIL_IF(trace->timeline[0] != '\0' && trace->steps == 0,
+            "[trace] timeline = %s needs a traced step, but steps = 0: set steps to 1 or more", trace->timeline);
     TRY(rank_list_check("[trace] timeline", trace->timeline, world));
     return trace_config_chooses(trace) ? OK : rank_list_check("[trace] communications", trace->communications, world);
 }
@@ -206,24 +202,21 @@ status profile_config_check_steps(const struct profile_config *profile, int64_t 
                    ? OK
                    : fail("[profile] stop_step = %" PRId64 " has no effect without start_step: set start_step", last);
     }
-    if (last < profile->start_step) {
-        return fail("[profile] stop_step = %" PRId64 " is before start_step = %" PRId64
-                    ": set stop_step to start_step or later",
-                    last, profile->start_step);
-    }
-    if (last >= steps) {
-        return fail("[profile] %s = %" PRId64 ": [run] steps = %" PRId64 " has steps 0 to %" PRId64
-                    ": use one of these, or raise steps",
-                    profile->stop_step >= 0 ? "stop_step" : "start_step", last, steps, steps - 1);
-    }
+    FAIL_IF(last < profile->start_step,
+            "[profile] stop_step = %" PRId64 " is before start_step = %" PRId64
+            ": set stop_step to start_step or later",
+            last, profile->start_step);
+    FAIL_IF(last >= steps,
+            "[profile] %s = %" PRId64 ": [run] steps = %" PRId64 " has steps 0 to %" PRId64
+            ": use one of these, or raise steps",
+            profile->stop_step >= 0 ? "stop_step" : "start_step", last, steps, steps - 1);
     return OK;
 }
 
 status profile_config_check_ranks(const struct profile_config *profile, int64_t world)
 {
-    if (profile_config_is_set(profile) && profile->ranks[0] == '\0') {
-        return fail("[profile] ranks is empty: use a list such as 0,8, or all");
-    }
+    FAIL_IF(profile_config_is_set(profile) && profile->ranks[0] == '\0',
+            "[profile] ranks is empty: use a list such as 0,8, or all");
     return rank_list_check("[profile] ranks", profile->ranks, world);
 }
 
@@ -244,16 +237,13 @@ const struct option checkpoint_options[] = {
 status checkpoint_config_check(const struct checkpoint_config *checkpoint)
 {
     bool saves = checkpoint->every > 0 || checkpoint->at_end != 0;
-    if (checkpoint->save[0] == '\0' && (checkpoint->every > 0 || checkpoint->keep > 0)) {
-        return fail("[checkpoint] every = %" PRId64 " and keep = %" PRId64
-                    " have no effect without save: set save to a folder",
-                    checkpoint->every, checkpoint->keep);
-    }
-    if (checkpoint->grace > 0 && (checkpoint->save[0] == '\0' || !checkpoint->at_end)) {
-        return fail("[checkpoint] grace = %g has no effect without a checkpoint at the end: set save to a folder and "
-                    "at_end = yes",
-                    checkpoint->grace);
-    }
+    FAIL_IF(checkpoint->save[0] == '\0' && (checkpoint->every > 0 || checkpoint->keep > 0),
+            "[checkpoint] every = %" PRId64 " and keep = %" PRId64 " have no effect without save: set save to a folder",
+            checkpoint->every, checkpoint->keep);
+    FAIL_IF(
+        checkpoint->grace > 0 && (checkpoint->save[0] == '\0' || !checkpoint->at_end),
+        "[checkpoint] grace = %g has no effect without a checkpoint at the end: set save to a folder and at_end = yes",
+        checkpoint->grace);
     return checkpoint->save[0] == '\0' || saves
                ? OK
                : fail("[checkpoint] save = %s, but every = 0 and at_end = no save nothing: set every, or at_end = yes",

@@ -91,15 +91,12 @@ static enum axis parent_axis(const struct mesh *mesh, enum axis axis)
 static status choose_owners_over_cp(struct mesh *mesh, int64_t ep)
 {
     int64_t cp = mesh->size[AXIS_CP];
-    if (mesh->etp != mesh->size[AXIS_TP]) {
-        return fail("[parallel] ep_over_cp = yes has no effect with etp = 1, where ep counts the tp ranks and then the "
-                    "cp ranks: set ep_over_cp = no");
-    }
-    if (ep % cp != 0) {
-        return fail("[parallel] ep = %" PRId64 " with ep_over_cp = yes: allowed are cp = %" PRId64
-                    " and its multiples, since ep counts the cp ranks first, then fsdp or dp",
-                    ep, cp);
-    }
+    FAIL_IF(mesh->etp != mesh->size[AXIS_TP], "[parallel] ep_over_cp = yes has no effect with etp = 1, where ep counts "
+                                              "the tp ranks and then the cp ranks: set ep_over_cp = no");
+    FAIL_IF(ep % cp != 0,
+            "[parallel] ep = %" PRId64 " with ep_over_cp = yes: allowed are cp = %" PRId64
+            " and its multiples, since ep counts the cp ranks first, then fsdp or dp",
+            ep, cp);
     mesh->owner_axes |= 1u << AXIS_CP;
     return OK;
 }
@@ -117,16 +114,14 @@ static status choose_owners(struct mesh *mesh, const struct parallel_config *con
     if (mesh->etp == tp) {
         return OK;
     }
-    if (mesh->etp != 1) {
-        return fail("[parallel] etp = %" PRId64 " with tp = %" PRId64
-                    ": allowed are 1 (each expert on one rank) and %" PRId64 " (auto: its matrices sharded over tp)",
-                    mesh->etp, tp, tp);
-    }
-    if (!config->sequence_parallel) {
-        return fail("[parallel] etp = 1 with tp = %" PRId64
-                    " needs sequence_parallel = yes: each tp rank sends its own tokens to experts",
-                    tp);
-    }
+    FAIL_IF(mesh->etp != 1,
+            "[parallel] etp = %" PRId64 " with tp = %" PRId64 ": allowed are 1 (each expert on one rank) and %" PRId64
+            " (auto: its matrices sharded over tp)",
+            mesh->etp, tp, tp);
+    FAIL_IF(!config->sequence_parallel,
+            "[parallel] etp = 1 with tp = %" PRId64
+            " needs sequence_parallel = yes: each tp rank sends its own tokens to experts",
+            tp);
     mesh->owner_axes |= 1u << AXIS_TP | (cp > 1 && ep != tp ? 1u << AXIS_CP : 0);
     if (ep % mesh_group_size(mesh, mesh->owner_axes) != 0) {
         char more[64] = " and its multiples";
@@ -252,10 +247,8 @@ status mesh_init(struct mesh *mesh, const struct parallel_config *config, int64_
     int spread = -1;
     for (int axis = 0; axis < AXIS_COUNT; axis++) {
         mesh->size[axis] = axis_rows[axis].within != 0 ? 1 : mesh_asked(config, (enum axis)axis);
-        if (mesh->size[axis] == 0 && spread >= 0) {
-            return fail("[parallel] %s = auto and %s = auto: only one axis can be auto", axis_rows[spread].name,
-                        axis_rows[axis].name);
-        }
+        FAIL_IF(mesh->size[axis] == 0 && spread >= 0, "[parallel] %s = auto and %s = auto: only one axis can be auto",
+                axis_rows[spread].name, axis_rows[axis].name);
         spread = mesh->size[axis] == 0 ? axis : spread;
     }
     TRY(tile(mesh, mesh->world));

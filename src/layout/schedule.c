@@ -194,23 +194,19 @@ int64_t schedule_simulate(const struct schedule_shape *shape, const struct sched
 
 status schedule_check(const struct schedule_assignment *assignment)
 {
-    if (assignment->last > 0 && assignment->counts_embedding) {
-        return fail("[parallel] last_chunk_layers = %" PRId64
-                    " already sets the layers of the last chunk: set layers_per_chunk_embedding = no",
-                    assignment->last);
-    }
-    if (assignment->last > 0 &&
-        (assignment->chunks < 2 || assignment->layers - assignment->last < assignment->chunks - 1)) {
-        return fail("[parallel] last_chunk_layers = %" PRId64 " of [model] layers = %" PRId64
-                    " leaves too few for the other chunks: pp x vp = %" PRId64 " chunks need at least one each",
-                    assignment->last, assignment->layers, assignment->chunks);
-    }
-    if (assignment->chunks > assignment->layers + (assignment->counts_embedding ? 2 : 0)) {
-        return fail("[parallel] pp x vp = %" PRId64 " chunks, but [model] layers = %" PRId64
-                    "%s: every chunk needs at least one",
-                    assignment->chunks, assignment->layers,
-                    assignment->counts_embedding ? ", with embedding and loss" : "");
-    }
+    FAIL_IF(assignment->last > 0 && assignment->counts_embedding,
+            "[parallel] last_chunk_layers = %" PRId64
+            " already sets the layers of the last chunk: set layers_per_chunk_embedding = no",
+            assignment->last);
+    FAIL_IF(assignment->last > 0 &&
+                (assignment->chunks < 2 || assignment->layers - assignment->last < assignment->chunks - 1),
+            "[parallel] last_chunk_layers = %" PRId64 " of [model] layers = %" PRId64
+            " leaves too few for the other chunks: pp x vp = %" PRId64 " chunks need at least one each",
+            assignment->last, assignment->layers, assignment->chunks);
+    FAIL_IF(assignment->chunks > assignment->layers + (assignment->counts_embedding ? 2 : 0),
+            "[parallel] pp x vp = %" PRId64 " chunks, but [model] layers = %" PRId64
+            "%s: every chunk needs at least one",
+            assignment->chunks, assignment->layers, assignment->counts_embedding ? ", with embedding and loss" : "");
     return OK;
 }
 

@@ -50,16 +50,13 @@ status measured_read(struct measured_ops *measured, const char *path)
 {
     *measured  = (struct measured_ops){.ops = NULL};
     FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        return fail("%s: cannot be read", path);
-    }
+    FAIL_IF(file == NULL, "%s: cannot be read", path);
     int line = read_lines(measured, file);
     fclose(file);
-    if (line > 0) {
-        return fail("%s:%d: expected an op and its seconds, above 0, such as gemm bf16,bf16,bf16 512x512x512x0x1 = "
-                    "2e-5 measured 3%%",
-                    path, line);
-    }
+    FAIL_IF(line > 0,
+            "%s:%d: expected an op and its seconds, above 0, such as gemm bf16,bf16,bf16 512x512x512x0x1 = 2e-5 "
+            "measured 3%%",
+            path, line);
     if (measured->count > 0) {
         qsort(measured->ops, (size_t)measured->count, sizeof(*measured->ops), compare);
     }

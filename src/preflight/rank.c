@@ -88,9 +88,7 @@ static status open_output(const struct preflight *preflight)
     if (preflight->output == NULL) {
         return OK;
     }
-    if (preflight->output[0] == '\0') {
-        return fail_as(EXIT_USAGE, "-o is empty: name a folder");
-    }
+    FAIL_AS_IF(preflight->output[0] == '\0', EXIT_USAGE, "-o is empty: name a folder");
     TRY(output_create_folders(preflight->output));
     TRY(output_open_folder(&folder, preflight->output));
     output_close_folder(&folder);

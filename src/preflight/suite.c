@@ -69,14 +69,11 @@ static status find_earlier(struct session *session, struct suite_row *row)
     TRY(result_load_document(path, &document));
     bool is_read = accept_read_json(&earlier, document);
     json_decref(document);
-    if (!is_read) {
-        return fail("%s is no result of accept: choose another folder with -o", path);
-    }
+    FAIL_IF(!is_read, "%s is no result of accept: choose another folder with -o", path);
     snprintf(path, sizeof(path), "%s/%s/config.ini", session->suite->output, row->name);
-    if (!has_text(path, row->benchmark->config_text, row->benchmark->config_bytes)) {
-        return fail("%s/%s has a run of another configuration: choose another folder with -o, or remove it",
-                    session->suite->output, row->name);
-    }
+    FAIL_IF(!has_text(path, row->benchmark->config_text, row->benchmark->config_bytes),
+            "%s/%s has a run of another configuration: choose another folder with -o, or remove it",
+            session->suite->output, row->name);
     row->is_earlier = !was_stopped(earlier.run_verdict);
     if (row->is_earlier) {
         keep_outcome(row, &earlier);

@@ -122,18 +122,14 @@ static status add_row(struct suite *suite, char *name, char *value, const struct
             selection.overrides.items[selection.overrides.count++] = word;
         }
     }
-    if (!text_copy(row->name, sizeof(row->name), name) ||
-        name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-")] != '\0') {
-        return fail("%s:%d: a row's name has small letters, digits, - and ., at most %d: %s", suite->path, line,
-                    (int)sizeof(row->name) - 1, name);
-    }
-    if (strchr(selection.name, '/') == NULL && !config_find(selection.name, path, sizeof(path))) {
-        return fail("%s:%d: %s: no config named %s: gswbench configs lists them", suite->path, line, name,
-                    selection.name);
-    }
-    if (is_long || selection.overrides.count + given->overrides.count >= TEXT_LIST_MAX) {
-        return fail("%s:%d: %s: too many settings", suite->path, line, name);
-    }
+    FAIL_IF(!text_copy(row->name, sizeof(row->name), name) ||
+                name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-")] != '\0',
+            "%s:%d: a row's name has small letters, digits, - and ., at most %d: %s", suite->path, line,
+            (int)sizeof(row->name) - 1, name);
+    FAIL_IF(strchr(selection.name, '/') == NULL && !config_find(selection.name, path, sizeof(path)),
+            "%s:%d: %s: no config named %s: gswbench configs lists them", suite->path, line, name, selection.name);
+    FAIL_IF(is_long || selection.overrides.count + given->overrides.count >= TEXT_LIST_MAX,
+            "%s:%d: %s: too many settings", suite->path, line, name);
     for (int i = 0; i < given->overrides.count; i++) {
         selection.overrides.items[selection.overrides.count++] = given->overrides.items[i];
     }
@@ -155,17 +151,14 @@ static status read_line(struct suite *suite, char *text, int line, bool *in_rows
         *in_rows = true;
         return OK;
     }
-    if (!text_split_assignment(text, &name, &value)) {
-        return fail("%s:%d: expected about = TEXT, [rows], or below it NAME = CONFIG", suite->path, line);
-    }
+    FAIL_IF(!text_split_assignment(text, &name, &value),
+            "%s:%d: expected about = TEXT, [rows], or below it NAME = CONFIG", suite->path, line);
     if (!*in_rows) {
         text_printable(suite->about, sizeof(suite->about), value);
         return strcmp(name, "about") == 0 ? OK : fail("%s:%d: unknown: %s", suite->path, line, name);
     }
     for (int64_t i = 0; i < suite->row_count; i++) {
-        if (strcmp(suite->rows[i].name, name) == 0) {
-            return fail("%s:%d: %s is there twice", suite->path, line, name);
-        }
+        FAIL_IF(strcmp(suite->rows[i].name, name) == 0, "%s:%d: %s is there twice", suite->path, line, name);
     }
     return suite->row_count < ROWS_MAX ? add_row(suite, name, value, selection, line)
                                        : fail("%s:%d: more than %d rows", suite->path, line, ROWS_MAX);

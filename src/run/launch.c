@@ -14,10 +14,8 @@
 status launch_count_ranks(struct job_selection *selection)
 {
     int launched = comm_launched_ranks();
-    if (launched > 0 && selection->ranks > 0 && launched != selection->ranks) {
-        return fail_as(EXIT_LAUNCH, "--ranks %" PRId64 ", but %d ranks were launched: leave --ranks out",
-                       selection->ranks, launched);
-    }
+    FAIL_AS_IF(launched > 0 && selection->ranks > 0 && launched != selection->ranks, EXIT_LAUNCH,
+               "--ranks %" PRId64 ", but %d ranks were launched: leave --ranks out", selection->ranks, launched);
     if (launched > 0) {
         selection->ranks = launched;
     }
@@ -53,12 +51,10 @@ static void *run_local_rank(void *argument)
 
 static status run_local(launch_rank *run, const void *shared, int ranks)
 {
-    if (ranks > LOCAL_RANKS_MAX) {
-        return fail_as(EXIT_LAUNCH,
-                       "%d ranks as threads of one process are more than the limit of %d: start them with mpirun or "
-                       "srun, or use fewer (--ranks)",
-                       ranks, LOCAL_RANKS_MAX);
-    }
+    FAIL_AS_IF(ranks > LOCAL_RANKS_MAX, EXIT_LAUNCH,
+               "%d ranks as threads of one process are more than the limit of %d: start them with mpirun or srun, or "
+               "use fewer (--ranks)",
+               ranks, LOCAL_RANKS_MAX);
     struct local_hub  *hub     = local_hub_open(ranks);
     struct local_rank *locals  = memory_allocate((size_t)ranks * sizeof(*locals));
     pthread_t         *threads = memory_allocate((size_t)ranks * sizeof(*threads));
@@ -184,16 +180,11 @@ status launch_ranks(const struct run_config *config, int ranks, launch_rank *run
     if (strcmp(name, "mpi") == 0 || (strcmp(name, "local") != 0 && launched > 1)) {
         return run_mpi(run, shared, ranks, strcmp(name, "auto") != 0, errors);
     }
-    if (strcmp(name, "nccl") == 0 && ranks > 1) {
-        return fail_as(EXIT_LAUNCH,
-                       "[run] communicator = nccl: %d ranks need one process each: start them with mpirun or srun",
-                       ranks);
-    }
-    if (launched > 1) {
-        return fail_as(EXIT_LAUNCH,
-                       "%d processes were launched, but communicator local runs all ranks in one: start it without a "
-                       "launcher, or use --comm mpi",
-                       launched);
-    }
+    FAIL_AS_IF(strcmp(name, "nccl") == 0 && ranks > 1, EXIT_LAUNCH,
+               "[run] communicator = nccl: %d ranks need one process each: start them with mpirun or srun", ranks);
+    FAIL_AS_IF(launched > 1, EXIT_LAUNCH,
+               "%d processes were launched, but communicator local runs all ranks in one: start it without a launcher, "
+               "or use --comm mpi",
+               launched);
     return run_local(run, shared, ranks);
 }

@@ -127,10 +127,9 @@ static status check_graphs(const struct rank *rank)
     if (run->graphs != GRAPHS_ON || step_can_capture(rank->step)) {
         return OK;
     }
-    if (run->check != CHECK_OPS && rank->plan.row_count_total > 0) {
-        return fail("[run] graphs = on: dropless experts need token counts on the host, so this step cannot be "
-                    "captured as a CUDA graph; use auto or off");
-    }
+    FAIL_IF(run->check != CHECK_OPS && rank->plan.row_count_total > 0,
+            "[run] graphs = on: dropless experts need token counts on the host, so this step cannot be captured as a "
+            "CUDA graph; use auto or off");
     return fail("[run] graphs = on: backend %s with communicator %s cannot capture a step%s as a CUDA graph; use auto "
                 "or off",
                 rank->environment.backend.ops->name, rank->comm->ops->name,
@@ -147,19 +146,13 @@ static status leave_result(struct rank *rank, const char *why, const struct resu
     while (pthread_mutex_trylock(&rank->steps.printing) != 0 && clock_seconds() - began < 1) {
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
-    if (!rank->folder.is_open) {
-        return fail_as(EXIT_STOPPED, "nothing was measured");
-    }
+    FAIL_AS_IF(!rank->folder.is_open, EXIT_STOPPED, "nothing was measured");
     status written = report_recover(&result, rank->folder.path, why, further);
-    if (failed(&written)) {
-        return fail_as(EXIT_OUTPUT, "%.500s: when this is mended, type gswbench report --recover %.400s", written.text,
-                       rank->folder.path);
-    }
+    FAIL_AS_IF(failed(&written), EXIT_OUTPUT, "%.500s: when this is mended, type gswbench report --recover %.400s",
+               written.text, rank->folder.path);
     if (!rank->benchmark->is_mute) {
-        if (output_is_blocked()) {
-            return fail_as(EXIT_STOPPED, "the result is in %.900s, but nobody reads standard output",
-                           rank->folder.path);
-        }
+        FAIL_AS_IF(output_is_blocked(), EXIT_STOPPED, "the result is in %.900s, but nobody reads standard output",
+                   rank->folder.path);
         report_print(report_of_run(rank->benchmark->json, rank->benchmark->is_verbose), &result);
     }
     return OK;

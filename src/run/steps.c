@@ -58,10 +58,8 @@ static status capture(struct steps *steps)
     if (!failed(&captured)) {
         return OK;
     }
-    if (steps->benchmark->job.config.run.graphs == GRAPHS_ON) {
-        return fail_as(captured.exit_code, "[run] graphs = on: %.800s; use graphs = auto to run without a CUDA graph",
-                       captured.text);
-    }
+    FAIL_AS_IF(steps->benchmark->job.config.run.graphs == GRAPHS_ON, captured.exit_code,
+               "[run] graphs = on: %.800s; use graphs = auto to run without a CUDA graph", captured.text);
     step_forget(steps->step);
     steps->graphs.tried = 0;
     result_note(steps->result, NOTE("graphs-off"), "no CUDA graph, ops are launched one by one: %.180s", captured.text);

@@ -24,20 +24,16 @@ struct traced {
 static status check_profilers(const struct environment_peer *peers, int ranks)
 {
     for (int rank = 0; rank < ranks; rank++) {
-        if (peers[rank].profiler[0] != '\0') {
-            return fail_as(EXIT_LAUNCH,
-                           "a profiler already uses CUPTI on rank %d (%s is set): run without the profiler", rank,
-                           peers[rank].profiler);
-        }
+        FAIL_AS_IF(peers[rank].profiler[0] != '\0', EXIT_LAUNCH,
+                   "a profiler already uses CUPTI on rank %d (%s is set): run without the profiler", rank,
+                   peers[rank].profiler);
     }
     return OK;
 }
 
 static status try_open(struct backend *backend, const struct environment_peer *peers, int ranks)
 {
-    if (backend->ops->activity == NULL) {
-        return fail("backend %s has no device", backend->ops->name);
-    }
+    FAIL_IF(backend->ops->activity == NULL, "backend %s has no device", backend->ops->name);
     TRY(check_profilers(peers, ranks));
     return backend->ops->activity->open(backend);
 }

@@ -215,13 +215,10 @@ static status explain_failure(const struct comm_topology *topology, const char *
 {
     static const char remedy[] = "run.hang_seconds = 0 disables the watchdog, which needs it";
     struct rlimit     limit;
-    if (error == EFBIG && getrlimit(RLIMIT_FSIZE, &limit) == 0) {
-        return fail_as(
-            EXIT_LAUNCH,
-            "the limit on the size of files (ulimit -f) is %llu bytes, but the shared memory of this host's ranks "
-            "needs %zu: raise the limit; %s",
-            (unsigned long long)limit.rlim_cur, segment_bytes(topology), remedy);
-    }
+    FAIL_AS_IF(error == EFBIG && getrlimit(RLIMIT_FSIZE, &limit) == 0, EXIT_LAUNCH,
+               "the limit on the size of files (ulimit -f) is %llu bytes, but the shared memory of this host's ranks "
+               "needs %zu: raise the limit; %s",
+               (unsigned long long)limit.rlim_cur, segment_bytes(topology), remedy);
     return fail_as(EXIT_LAUNCH, "cannot create the shared memory /dev/shm%s: %s; %s", name, strerror(error), remedy);
 }
 
@@ -243,10 +240,8 @@ static status open_memory(struct segment **segment, const struct comm_topology *
     }
     void *memory = mmap(NULL, segment_bytes(topology), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
-    if (memory == MAP_FAILED) {
-        return fail_as(EXIT_LAUNCH, "cannot map %zu bytes of shared memory: %s", segment_bytes(topology),
-                       strerror(errno));
-    }
+    FAIL_AS_IF(memory == MAP_FAILED, EXIT_LAUNCH, "cannot map %zu bytes of shared memory: %s", segment_bytes(topology),
+               strerror(errno));
     *segment = memory;
     return OK;
 }
