@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "gswbench/fatal.h"
-#include "gswbench/layer_kind.h"
 #include "gswbench/linear.h"
 
 enum { NORM_MAKES = BIT(VALUE_X) | BIT(VALUE_STATISTICS) | BIT(VALUE_N) };

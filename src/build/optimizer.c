@@ -3,7 +3,6 @@
 // unit, and the all-gather of updated weights.
 #include "block.h"
 
-#include "gswbench/layer_kind.h"
 #include "gswbench/linear.h"
 
 static void append_clip(struct builder *builder, int32_t partials)

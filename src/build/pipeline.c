@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/layer_kind.h"
 #include "gswbench/linear.h"
 #include "gswbench/plan_build.h"
 

@@ -4,10 +4,7 @@
 #include "gswbench/plan_build.h"
 
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
-#include "gswbench/layer_kind.h"
 #include "gswbench/linear.h"
 #include "block.h"
 

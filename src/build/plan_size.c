@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "gswbench/layer_kind.h"
 #include "gswbench/plan_build.h"
 #include "block.h"
 

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gswbench/layer_kind.h"
 #include "gswbench/linear.h"
 #include "block.h"
 

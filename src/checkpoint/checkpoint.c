@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Lists and writes weights in Hugging Face's layout: safetensors files (shards), their index, and config.json.
-#include "gswbench/checkpoint.h"
 
-#include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +9,6 @@
 #include "gswbench/fatal.h"
 #include "gswbench/number.h"
 #include "gswbench/plan_build.h"
-#include "gswbench/safetensors.h"
 #include "gswbench/step.h"
 #include "catalogue.h"
 #include "internal.h"

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Reads safetensors files, and validates the whole header before it is used. A file's metadata can have checksums of
 // each tensor and of the header, which detect any flipped bit and swapped entries.
-#include "gswbench/safetensors.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>

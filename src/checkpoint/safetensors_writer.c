@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Writes safetensors files piece by piece.
 #include <assert.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "gswbench/backend.h"
-#include "gswbench/config.h"
 #include "internal.h"
 
 enum { RUN_STEPS_MAX = 1000000 };

@@ -6,7 +6,6 @@
 // shard_tokens: its tokens in the residual stream, tokens / tp with sequence parallelism.
 #include <inttypes.h>
 
-#include "gswbench/layer_kind.h"
 #include "gswbench/linear.h"
 #include "attention.h"
 

@@ -5,7 +5,6 @@
 // it to its part of the residual stream: shard_tokens rows, tokens / tp with sequence parallelism.
 #include "embedding.h"
 
-#include "gswbench/layer_kind.h"
 #include "gswbench/linear.h"
 
 enum { WEIGHT_EMBEDDING_NORM = WEIGHT_OWN, WEIGHT_EMBEDDING_NORM_BIAS, WEIGHT_PROJECTION };

@@ -6,7 +6,6 @@
 
 #include "gswbench/fatal.h"
 #include "gswbench/op_table.h"
-#include "gswbench/predict.h"
 #include "internal.h"
 
 enum { MAX_PARTS = 8 };    // maximum split-k factor of a GEMM

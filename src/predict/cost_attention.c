@@ -4,7 +4,6 @@
 
 #include "gswbench/op_operands.h"
 #include "gswbench/op_table.h"
-#include "gswbench/predict.h"
 #include "internal.h"
 
 // Returns the ratio of computed to visible query-key pairs under a sliding window. Kernels compute whole tiles, which

@@ -7,7 +7,6 @@
 // and trees.
 #include <math.h>
 
-#include "gswbench/predict.h"
 #include "internal.h"
 
 static enum node_collective find_collective(const struct op *op)

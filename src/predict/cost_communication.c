@@ -8,7 +8,6 @@
 #include "gswbench/connection.h"
 #include "gswbench/fatal.h"
 #include "gswbench/op_table.h"
-#include "gswbench/predict.h"
 #include "internal.h"
 
 // Whether copy engines move the data of the op, so that it takes no SMs (run.zero_cta). Copy engines cannot reduce data

@@ -4,7 +4,6 @@
 // and protocol.
 #include <math.h>
 
-#include "gswbench/predict.h"
 #include "internal.h"
 
 // NCCL's protocols Simple, LL128 and LL, for rings and trees. node_hop and network_hop are the latencies per hop of a

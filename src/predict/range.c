@@ -11,7 +11,6 @@
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
 #include "gswbench/fatal.h"
-#include "gswbench/predict.h"
 #include "internal.h"
 
 // Once each pipeline stage has a microbatch, step time is linear in the number of microbatches. So a long step is

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Predicts a job on the machine of [hardware], warns of reasons to doubt the prediction, and compares it with the
 // published result.
-#include "gswbench/predict.h"
 
 #include <inttypes.h>
 #include <math.h>
 
-#include "gswbench/measured.h"
 #include "gswbench/number.h"
-#include "gswbench/sweep.h"
 #include "internal.h"
 
 // Limits for warnings. Above 92 % of device memory, little memory is left for errors of the estimates.

@@ -3,7 +3,6 @@
 // share its plans, so a few hundred small plans suffice for thousands of layouts.
 #include <math.h>
 
-#include "gswbench/schedule.h"
 #include "internal.h"
 
 // Size of the small pipeline that is timed. It is the smallest with a microbatch between the first and the last, and a

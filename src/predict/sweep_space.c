@@ -3,7 +3,6 @@
 #include "gswbench/sweep.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 
 #include "gswbench/arena.h"
 

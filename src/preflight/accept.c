@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Runs the acceptance test of a machine: a preflight, then the job if there are no outliers. src/result/acceptance.c
 // decides the verdict. The verdict is written as text, as an HTML page, and with all its inputs as accept.json.
-#include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -10,7 +9,6 @@
 #include "gswbench/json.h"
 #include "gswbench/output.h"
 #include "gswbench/predict.h"
-#include "gswbench/preflight.h"
 #include "gswbench/signature.h"
 #include "gswbench/terminal.h"
 #include "gswbench/text.h"

@@ -9,7 +9,6 @@
 #include "gswbench/arena.h"
 #include "gswbench/assembly.h"
 #include "gswbench/clock.h"
-#include "gswbench/preflight.h"
 #include "gswbench/statistics.h"
 #include "gswbench/text.h"
 #include "internal.h"

@@ -8,9 +8,7 @@
 #include <xxhash.h>
 
 #include "gswbench/arena.h"
-#include "gswbench/grid.h"
 #include "gswbench/json.h"
-#include "gswbench/preflight.h"
 #include "gswbench/text.h"
 #include "internal.h"
 

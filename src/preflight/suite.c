@@ -8,7 +8,6 @@
 
 #include "gswbench/input.h"
 #include "gswbench/output.h"
-#include "gswbench/suite.h"
 #include "internal.h"
 
 // The state of one rank while a suite runs. Only rank 0 stores the outcomes of rows.

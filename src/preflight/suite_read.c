@@ -5,7 +5,6 @@
 //     [rows]
 //     NAME = CONFIG SECTION.KEY=VALUE ...
 #define _DEFAULT_SOURCE    // strsep
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +12,6 @@
 
 #include "gswbench/input.h"
 #include "gswbench/predict.h"
-#include "gswbench/suite.h"
 #include "internal.h"
 
 enum { ROWS_MAX = 64, FILE_BYTES_MAX = 1 << 16, SETTINGS_MAX = 64 };

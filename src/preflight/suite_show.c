@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "gswbench/suite.h"
 #include "internal.h"
 
 enum { CELL_BYTES = 700 };

@@ -10,7 +10,6 @@
 #include "gswbench/clock.h"
 #include "gswbench/report.h"
 #include "gswbench/statistics.h"
-#include "gswbench/step.h"
 #include "internal.h"
 
 static const struct checkpoint_config *find_config(const struct steps *steps)

@@ -12,7 +12,6 @@
 #include "gswbench/arena.h"
 #include "gswbench/predict.h"
 #include "gswbench/statistics.h"
-#include "gswbench/text.h"
 
 enum { READINGS = 32, ALONE = 4 };    // per row: at most READINGS ops are timed in the step, and ALONE isolated runs
 

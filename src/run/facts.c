@@ -5,7 +5,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -15,7 +14,6 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/predict.h"
-#include "gswbench/text.h"
 #include "gswbench/version.h"
 #include "internal.h"
 

@@ -2,7 +2,6 @@
 // Finds the number of ranks of a job. Runs one rank on the main thread of this process (MPI), or all ranks as threads
 // of this process (local communicator).
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -13,11 +13,9 @@
 #include "gswbench/comparison.h"
 #include "gswbench/fatal.h"
 #include "gswbench/job.h"
-#include "gswbench/plan.h"
 #include "gswbench/plan_build.h"
 #include "gswbench/report.h"
 #include "gswbench/signature.h"
-#include "gswbench/step.h"
 
 struct rank {
     const struct benchmark *benchmark;

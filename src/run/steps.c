@@ -15,7 +15,6 @@
 #include "gswbench/clock.h"
 #include "gswbench/report.h"
 #include "gswbench/statistics.h"
-#include "gswbench/step.h"
 #include "internal.h"
 
 enum { TRIED_MAX = 3 };

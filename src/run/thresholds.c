@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "gswbench/number.h"
-#include "gswbench/text.h"
 
 // Figures that can have a threshold. is_below: the threshold is a minimum, because the figure falls as the step time
 // grows.

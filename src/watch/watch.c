@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Runs the watchdog thread of a rank. It polls the rank's progress, and starts the alarm (alarm.c) if there has been
 // none for too long.
-#include <inttypes.h>
 #include <math.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
