@@ -133,35 +133,26 @@ struct adapter_names {
 // matrices A have streams 0 to 5.
 enum { ADAPTER_NOT_DRAWN = 63 };
 
-// A part of a weight: a matrix or vector of the exported model (rows, columns), and the range of its rows and columns
-// that this rank has.
-struct declared_part {
-    const struct exported *as;
-    int64_t                rows, columns;
-    int64_t                first_row, local_rows;
-    int64_t                first_column, local_columns;
-    uint32_t               replica_axes;    // mask of axes (or MESH_HEAD_COPIES) along which ranks have the same part
-};
-
 // A weight: up to WEIGHT_PARTS parts, concatenated by rows.
 struct declaration {
-    const char          *name;
-    int32_t             *index;            // receives the index in plan->weights; NULL: not needed
-    int64_t              expert;           // index of the expert; -1: not an expert's weight
-    int64_t              rows, columns;    // size on this rank, with padding
-    struct declared_part part[WEIGHT_PARTS];
-    int                  parts;
-    int32_t              bias_of;       // index of the declaration whose bias this is; -1: not a bias
-    int32_t              adapter_of;    // index of the declaration that this adapts; -1: not an adapter
-    enum adapter_matrix  adapter;
-    bool                 is_vector;        // exported with one dimension; a matrix of one row has two
-    bool                 is_replicated;    // replicated over tp
-    bool                 is_of_heads;      // replicated, but a rank's gradient is a partial sum, such as over its heads
-    int64_t              linear;           // index among the model's linears that can run in FP8; -1: none
-    enum linear_kind     gemm;
-    float                deviation, constant;    // standard deviation and mean of the initial values
-    bool                 is_summed;              // row-parallel: the outputs are partial sums over tp
-    int32_t              place;                  // index in plan->weights
+    const char            *name;
+    int32_t               *index;                 // receives the index in plan->weights; NULL: not needed
+    int64_t                expert;                // index of the expert; -1: not an expert's weight
+    int64_t                rows, columns;         // size on this rank, with padding
+    struct weight_part     part[WEIGHT_PARTS];    // shape and replica axes; src/build/weights.c sets the other fields
+    const struct exported *as[WEIGHT_PARTS];
+    int                    parts;
+    int32_t                bias_of;       // index of the declaration whose bias this is; -1: not a bias
+    int32_t                adapter_of;    // index of the declaration that this adapts; -1: not an adapter
+    enum adapter_matrix    adapter;
+    bool                   is_vector;        // exported with one dimension; a matrix of one row has two
+    bool                   is_replicated;    // replicated over tp
+    bool                   is_of_heads;    // replicated, but a rank's gradient is a partial sum, such as over its heads
+    int64_t                linear;         // index among the model's linears that can run in FP8; -1: none
+    enum linear_kind       gemm;
+    float                  deviation, constant;    // standard deviation and mean of the initial values
+    bool                   is_summed;              // row-parallel: the outputs are partial sums over tp
+    int32_t                place;                  // index in plan->weights
 };
 
 // How tp shards a matrix: into equal parts, by rows (outputs) or by columns (inputs). With etp = 1, matrices of experts

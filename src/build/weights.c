@@ -52,26 +52,18 @@ static void fill_parts(struct weight *weight, const struct declarations *declara
 {
     int64_t offset = 0;
     for (int i = 0; i < declaration->parts; i++) {
-        const struct declared_part *declared = &declaration->part[i];
-        struct weight_part         *part     = &weight->part[i];
-
-        *part = (struct weight_part){.stream        = stream_of(declarations, declaration, declared->as->stream),
-                                     .rows          = declared->rows,
-                                     .columns       = declared->columns,
-                                     .first_row     = declared->first_row,
-                                     .local_rows    = declared->local_rows,
-                                     .first_column  = declared->first_column,
-                                     .local_columns = declared->local_columns,
-                                     .replica_axes  = declared->replica_axes,
-                                     .offset        = offset,
-                                     .is_vector     = declaration->is_vector,
-                                     .deviation     = declaration->deviation,
-                                     .constant      = declaration->constant};
+        struct weight_part    *part = &weight->part[i];
+        const struct exported *as   = declaration->as[i];
+        *part                       = declaration->part[i];
+        part->stream                = stream_of(declarations, declaration, as->stream);
+        part->offset                = offset;
+        part->is_vector             = declaration->is_vector;
+        part->deviation             = declaration->deviation;
+        part->constant              = declaration->constant;
         // The format string is not a literal: it is the exported name with %d for layer and expert.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-        snprintf(part->name, sizeof(part->name), declared->as->name, (int)declarations->block->layer,
-                 (int)declaration->expert);
+        snprintf(part->name, sizeof(part->name), as->name, (int)declarations->block->layer, (int)declaration->expert);
 #pragma GCC diagnostic pop
         offset += part->local_rows * part->local_columns;
     }

@@ -60,15 +60,15 @@ static void add_part(struct declaration *declaration, const struct exported *as,
     int64_t local_rows    = is_by_columns ? rows : rows / share.size;
     int64_t local_columns = is_by_columns ? columns / share.size : columns;
 
+    declaration->as[declaration->parts] = as;
     declaration->part[declaration->parts++] =
-        (struct declared_part){.as            = as,
-                               .rows          = rows,
-                               .columns       = columns,
-                               .first_row     = is_by_columns ? 0 : share.index * local_rows,
-                               .local_rows    = local_rows,
-                               .first_column  = is_by_columns ? share.index * local_columns : 0,
-                               .local_columns = local_columns,
-                               .replica_axes  = share.replica_axes};
+        (struct weight_part){.rows          = rows,
+                             .columns       = columns,
+                             .first_row     = is_by_columns ? 0 : share.index * local_rows,
+                             .local_rows    = local_rows,
+                             .first_column  = is_by_columns ? share.index * local_columns : 0,
+                             .local_columns = local_columns,
+                             .replica_axes  = share.replica_axes};
     declaration->rows += local_rows;
     declaration->columns = local_columns;
 }
@@ -104,15 +104,14 @@ void declare_bias(struct declarations *declarations, const char *name, const str
     bias->rows                         = 1;
     bias->parts                        = matrix->parts;
     for (int i = 0; i < matrix->parts; i++) {
-        const struct declared_part *part = &matrix->part[i];
-        bias->part[i] =
-            (struct declared_part){.as            = as[i],
-                                   .rows          = 1,
-                                   .columns       = part->rows,
-                                   .local_rows    = 1,
-                                   .first_column  = part->first_row,
-                                   .local_columns = part->local_rows,
-                                   .replica_axes  = bias->is_replicated ? 1u << AXIS_TP : part->replica_axes};
+        const struct weight_part *part = &matrix->part[i];
+        bias->as[i]                    = as[i];
+        bias->part[i]                  = (struct weight_part){.rows          = 1,
+                                                              .columns       = part->rows,
+                                                              .local_rows    = 1,
+                                                              .first_column  = part->first_row,
+                                                              .local_columns = part->local_rows,
+                                                              .replica_axes  = bias->is_replicated ? 1u << AXIS_TP : part->replica_axes};
         bias->columns += part->local_rows;
     }
 }
@@ -143,18 +142,18 @@ static struct declaration *declare_adapter_matrix(struct declarations *declarati
 // uniform distribution in peft and Megatron-Bridge.
 static void declare_a(struct declarations *declarations, int32_t of, const struct adapter_names *names)
 {
-    struct declaration  *a    = declare_adapter_matrix(declarations, of, ADAPTER_A, names->name[ADAPTER_A]);
-    struct declared_part like = declarations->list[of].part[0];
-    a->rows                   = declarations->builder->plan->model.adapters.rank;
-    a->columns                = like.local_columns;
-    a->deviation              = (float)(1.0 / sqrt(3.0 * (double)like.columns));
-    a->part[a->parts++]       = (struct declared_part){.as            = names->a,
-                                                       .rows          = a->rows,
-                                                       .columns       = like.columns,
-                                                       .local_rows    = a->rows,
-                                                       .first_column  = like.first_column,
-                                                       .local_columns = like.local_columns,
-                                                       .replica_axes  = a->is_replicated ? 1u << AXIS_TP : 0};
+    struct declaration *a    = declare_adapter_matrix(declarations, of, ADAPTER_A, names->name[ADAPTER_A]);
+    struct weight_part  like = declarations->list[of].part[0];
+    a->rows                  = declarations->builder->plan->model.adapters.rank;
+    a->columns               = like.local_columns;
+    a->deviation             = (float)(1.0 / sqrt(3.0 * (double)like.columns));
+    a->as[a->parts]          = names->a;
+    a->part[a->parts++]      = (struct weight_part){.rows          = a->rows,
+                                                    .columns       = like.columns,
+                                                    .local_rows    = a->rows,
+                                                    .first_column  = like.first_column,
+                                                    .local_columns = like.local_columns,
+                                                    .replica_axes  = a->is_replicated ? 1u << AXIS_TP : 0};
 }
 
 static void declare_b(struct declarations *declarations, int32_t of, const struct adapter_names *names)
@@ -164,15 +163,15 @@ static void declare_b(struct declarations *declarations, int32_t of, const struc
     b->columns                       = declarations->builder->plan->model.adapters.rank;
     b->deviation                     = 0;
     for (int i = 0; i < matrix->parts; i++) {
-        const struct declared_part *like = &matrix->part[i];
+        const struct weight_part *like = &matrix->part[i];
+        b->as[b->parts]                = names->b[i];
         b->part[b->parts++] =
-            (struct declared_part){.as            = names->b[i],
-                                   .rows          = like->rows,
-                                   .columns       = b->columns,
-                                   .first_row     = like->first_row,
-                                   .local_rows    = like->local_rows,
-                                   .local_columns = b->columns,
-                                   .replica_axes  = b->is_replicated ? 1u << AXIS_TP : like->replica_axes};
+            (struct weight_part){.rows          = like->rows,
+                                 .columns       = b->columns,
+                                 .first_row     = like->first_row,
+                                 .local_rows    = like->local_rows,
+                                 .local_columns = b->columns,
+                                 .replica_axes  = b->is_replicated ? 1u << AXIS_TP : like->replica_axes};
         b->rows += like->local_rows;
     }
 }
@@ -215,8 +214,8 @@ void declare_table(const struct declarations *declarations, struct declaration *
 {
     const struct model_config *model = &declarations->builder->plan->model;
     declare_rows(declarations, declaration, as, model_padded_vocab(model, declarations->share.size), model->hidden);
-    struct declared_part *part = &declaration->part[0];
-    int64_t               left = model->vocab - part->first_row;
-    part->rows                 = model->vocab;
-    part->local_rows           = left < 0 ? 0 : left < part->local_rows ? left : part->local_rows;
+    struct weight_part *part = &declaration->part[0];
+    int64_t             left = model->vocab - part->first_row;
+    part->rows               = model->vocab;
+    part->local_rows         = left < 0 ? 0 : left < part->local_rows ? left : part->local_rows;
 }
