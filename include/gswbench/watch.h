@@ -46,7 +46,7 @@ struct watch;
 
 // Starts the watchdog of a rank. Fails (EXIT_LAUNCH) if the host has no shared memory. Collective.
 status watch_open(struct watch **watch, const struct watch_setup *setup);
-void   watch_close(struct watch *watch);
+void   watch_close(struct watch *watch);    // accepts NULL, a watchdog that is off, and so do the following functions
 
 // Returns the progress counters for step_set_progress.
 struct step_progress *watch_progress(struct watch *watch);

@@ -312,7 +312,7 @@ static status run_round(struct flight *flight, void *state)
         run_probes(flight, devices, &turn);
     }
     flight_meet(flight, "GEMMs and copies");
-    flight_end_turn(&turn);
+    clock_sleep_until(turn.all);
     devices->rounds++;
     gather_rates(flight, devices);
     return OK;

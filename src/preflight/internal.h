@@ -67,15 +67,14 @@ bool flight_is_outlier(const struct flight *flight, int64_t first_class, int64_t
 status flight_repeat(struct flight *flight, const struct flight_series *series);
 
 // If ranks share cores, they measure one after the other, each in a time slot. flight_take_turn sleeps until the slot
-// of this rank begins, and flight_end_turn until the last slot has ended. `seconds` is the length of a slot if all
-// ranks take part; if fewer do, each slot is longer. If no ranks share cores, all ranks measure at once. Collective.
+// of this rank begins; the caller sleeps until the last slot has ended. `seconds` is the length of a slot if all ranks
+// take part; if fewer do, each slot is longer. If no ranks share cores, all ranks measure at once. Collective.
 struct flight_turn {
     bool   takes_part;
     double begin, end;    // of this rank's slot, by clock_seconds
     double all;           // end of the last slot
 };
 struct flight_turn flight_take_turn(struct flight *flight, const bool *takes_part, double seconds);
-void               flight_end_turn(const struct flight_turn *turn);
 
 // report.c: flight_add_class adds an empty class to the report. flight_set_value sets its value for a device (its rank
 // is both first and second), a link from rank first to rank second, or a group of ranks from first to second.

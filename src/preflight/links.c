@@ -237,7 +237,7 @@ static status visit_partner(struct flight *flight, struct links *links, struct v
         flight_run(flight, &traffic.plan, traffic.step, "link with rank %d (%s)", (int)partner, host);
         run_visit(flight, links, &traffic, visit);
     } else if (!failed(&opened)) {
-        flight_end_turn(&(struct flight_turn){.all = clock_seconds() + 0.9 * links->visit_seconds});
+        clock_sleep_until(clock_seconds() + 0.9 * links->visit_seconds);
     }
     flight_meet(flight, "a link");
     traffic_close(&traffic);

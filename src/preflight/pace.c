@@ -62,9 +62,7 @@ void flight_meet(struct flight *flight, const char *after)
 {
     char words[160];
     snprintf(words, sizeof(words), "after %.150s", after);
-    if (flight->watch != NULL) {
-        watch_enter_part(flight->watch, WATCH_BETWEEN, NULL, words);
-    }
+    watch_enter_part(flight->watch, WATCH_BETWEEN, NULL, words);
 }
 
 bool flight_has_time(struct flight *flight, double share)
@@ -203,9 +201,4 @@ struct flight_turn flight_take_turn(struct flight *flight, const bool *takes_par
         clock_sleep_until(turn.begin);
     }
     return turn;
-}
-
-void flight_end_turn(const struct flight_turn *turn)
-{
-    clock_sleep_until(turn->all);
 }

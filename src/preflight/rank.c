@@ -18,10 +18,7 @@
 
 static void beat(void *context)
 {
-    const struct flight *flight = context;
-    if (flight->watch != NULL) {
-        watch_beat(flight->watch);
-    }
+    watch_beat(context);
 }
 
 static void examine(struct flight *flight, struct step *step)
@@ -33,7 +30,7 @@ static void examine(struct flight *flight, struct step *step)
                                                 .result      = &result,
                                                 .fingerprint = environment_fingerprint(&flight->environment.backend),
                                                 .beat        = beat,
-                                                .context     = flight};
+                                                .context     = flight->watch};
     struct validation            *validation = validation_open(&setup);
     step_set_fault(step, flight->fault.kind != FAULT_NONE ? &flight->fault : NULL);
     flight_run(flight, &flight->plan, step, "numbers");
@@ -205,9 +202,7 @@ status preflight_measure(struct preflight_report *report, const struct preflight
     flight.report.seconds = clock_seconds() - flight.began;
     preflight_conclude(&flight.report);
     *report = flight.report;
-    if (flight.watch != NULL) {
-        watch_close(flight.watch);
-    }
+    watch_close(flight.watch);
     measured_free(&flight.measured);
     calibrate_free(&flight.list);
     environment_close(&flight.environment);

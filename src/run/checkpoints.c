@@ -84,8 +84,7 @@ static void move_file(void *context)
 
 static struct checkpoint_watch make_watch(const struct steps *steps)
 {
-    return steps->hang_watch == NULL ? (struct checkpoint_watch){NULL, NULL, NULL}
-                                     : (struct checkpoint_watch){enter_file, move_file, steps->hang_watch};
+    return (struct checkpoint_watch){enter_file, move_file, steps->hang_watch};
 }
 
 // Gathers the cost of a load or save from all ranks: the maximum of their times, and the sum of their bytes.
@@ -125,7 +124,7 @@ status checkpoints_begin(struct steps *steps)
     data_initialise_adapters(steps->step, steps->plan, (uint64_t)steps->benchmark->job.config.run.seed);
     TRY(comm_agree(steps->comm, checkpoint_load(steps->checkpoints.loaded, steps->plan, steps->step, &watch,
                                                 &steps->checkpoints.load)));
-    steps_enter(steps, WATCH_OPENING, 0);
+    watch_enter(steps->hang_watch, WATCH_OPENING, 0);
     step_make_weights(steps->step);
     double stalled;
     gather_cost(steps, &steps->checkpoints.load, &whole->load_seconds, &stalled, &whole->load_bytes);
@@ -177,7 +176,7 @@ bool checkpoints_follow(struct steps *steps, int64_t index, bool is_last)
     if (steps->checkpoints.saving == NULL && due == 0) {
         return true;
     }
-    steps_enter(steps, WATCH_SAVING, index);
+    watch_enter(steps->hang_watch, WATCH_SAVING, index);
     if (steps->checkpoints.saving != NULL &&
         (due != 0 || is_last ||
          comm_smallest(steps->comm, checkpoint_save_is_written(steps->checkpoints.saving)) > 0)) {
@@ -189,7 +188,7 @@ bool checkpoints_follow(struct steps *steps, int64_t index, bool is_last)
             end_save(steps);
         }
     }
-    steps_enter(steps, WATCH_BETWEEN, index);
+    watch_enter(steps->hang_watch, WATCH_BETWEEN, index);
     return !failed(&steps->checkpoints.saved);
 }
 
@@ -200,8 +199,7 @@ static void beat(void *context)
 
 status checkpoints_write_weights(struct steps *steps, const struct output_folder *folder)
 {
-    bool                          is_watched = steps->hang_watch != NULL;
-    const struct checkpoint_watch watch      = {NULL, is_watched ? beat : NULL, steps->hang_watch};
+    const struct checkpoint_watch watch = {NULL, beat, steps->hang_watch};
     return comm_agree(steps->comm, checkpoint_write(steps->plan, steps->step, steps->comm, folder, &watch));
 }
 

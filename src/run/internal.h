@@ -109,7 +109,6 @@ struct steps {
     status                         untraced;    // why the traced steps failed; the same on all ranks
 };
 status steps_measure(struct steps *steps);
-void   steps_enter(const struct steps *steps, enum watch_phase phase, int64_t index);    // tells the watchdog the phase
 
 void steps_fill(const struct steps *steps, int64_t index);    // fills the input tensors with the data of this step
 // Runs one step, which all ranks start after a barrier. Returns the seconds that this rank took.

@@ -350,12 +350,10 @@ static status finish(struct rank *rank)
         if (rank->benchmark->conclude != NULL) {
             rank->benchmark->conclude(rank->benchmark->context, result);
         }
-        if (rank->watch != NULL) {
-            watch_enter_file(rank->watch, rank->folder.path);
-        }
+        watch_enter_file(rank->watch, rank->folder.path);
         written = write_result(rank, failed(&kept) ? kept : drawn);
     }
-    steps_enter(&rank->steps, WATCH_CLOSING, result->planned_steps);    // the other ranks wait for rank 0 from here
+    watch_enter(rank->watch, WATCH_CLOSING, result->planned_steps);    // the other ranks wait for rank 0 from here
     int code = leave_code(rank);
     comm->ops->share(comm, &code, sizeof(code), 0);
     TRY(comm_agree(comm, failed(&kept) ? kept : written));
@@ -386,9 +384,7 @@ static void release(struct rank *rank)
     if (rank->step != NULL) {
         step_close(rank->step);
     }
-    if (rank->watch != NULL) {
-        watch_close(rank->watch);
-    }
+    watch_close(rank->watch);
     environment_close(&rank->environment);
     plan_free(&rank->plan);
 }

@@ -139,13 +139,6 @@ double steps_run_one(const struct steps *steps, int64_t index)
     return seconds;
 }
 
-void steps_enter(const struct steps *steps, enum watch_phase phase, int64_t index)
-{
-    if (steps->hang_watch != NULL) {
-        watch_enter(steps->hang_watch, phase, index);
-    }
-}
-
 void fault_begin(struct steps *steps, int64_t index, bool is_repetition)
 {
     const struct fault_config *fault = &steps->benchmark->job.config.fault;
@@ -270,19 +263,12 @@ static bool print_step(struct steps *steps, int64_t index)
     return !prints || fflush(stdout) == 0;
 }
 
-static void enter_file(const struct steps *steps, const char *path)
-{
-    if (steps->hang_watch != NULL) {
-        watch_enter_file(steps->hang_watch, path);
-    }
-}
-
 // Writes a step to the journal and then prints it, so that every printed step can be recovered.
 static status keep_step(struct steps *steps, int64_t index)
 {
-    enter_file(steps, steps->journal->path);
+    watch_enter_file(steps->hang_watch, steps->journal->path);
     TRY(journal_add_step(steps->journal, steps->result));
-    enter_file(steps, "standard output");    // blocks if it is a pipe that nobody reads
+    watch_enter_file(steps->hang_watch, "standard output");    // blocks if it is a pipe that nobody reads
     pthread_mutex_lock(&steps->printing);
     bool is_printed = print_step(steps, index);
     pthread_mutex_unlock(&steps->printing);
@@ -340,14 +326,14 @@ static void begin_step(struct steps *steps, int64_t index)
         }
     }
     profile_begin(steps, index);
-    steps_enter(steps, index == 0 ? WATCH_OPENING : WATCH_STEP, index);
+    watch_enter(steps->hang_watch, index == 0 ? WATCH_OPENING : WATCH_STEP, index);
     fault_begin(steps, index, false);
 }
 
 static void end_steps(struct steps *steps, struct clock_moment began)
 {
     struct result *result = steps->result;
-    steps_enter(steps, WATCH_CLOSING, result->planned_steps);
+    watch_enter(steps->hang_watch, WATCH_CLOSING, result->planned_steps);
     while (steps->hang_watch != NULL && !watch_claim_end(steps->hang_watch)) {
         pause();    // wait while the watchdog ends the process
     }
@@ -379,9 +365,7 @@ static void gather_step(struct steps *steps, int64_t index, const struct step_fa
     if (index >= result->planned_warmup && !isnan(own->compute_seconds)) {    // true on all ranks or on none
         record_compute_times(steps, facts);
     }
-    if (steps->hang_watch != NULL) {
-        watch_learn(steps->hang_watch, result->steps[index].seconds);
-    }
+    watch_learn(steps->hang_watch, result->steps[index].seconds);
     record_routing(steps);
 }
 
@@ -414,7 +398,7 @@ static bool measure_step(struct steps *steps, struct loop *loop, int64_t index)
     begin_step(steps, index);
     struct step_facts own = run_step(steps, index);
     step_set_fault(steps->step, NULL);
-    steps_enter(steps, WATCH_BETWEEN, index);
+    watch_enter(steps->hang_watch, WATCH_BETWEEN, index);
     own.signal                     = signals_caught();
     own.has_failed                 = failed(&loop->output);
     own.is_enough                  = loop->is_enough;
@@ -430,7 +414,7 @@ static bool measure_step(struct steps *steps, struct loop *loop, int64_t index)
     if (steps->comm->topology.rank == 0 && !failed(&loop->output)) {
         loop->output = keep_step(steps, index);
     }
-    steps_enter(steps, WATCH_BETWEEN, index);    // the other ranks wait for rank 0 from here
+    watch_enter(steps->hang_watch, WATCH_BETWEEN, index);    // the other ranks wait for rank 0 from here
     bool goes_on  = may_continue(steps, loop, index);
     bool is_saved = checkpoints_follow(steps, index, !goes_on || index + 1 == steps->result->planned_steps);
     profile_end(steps, index, !goes_on || !is_saved);

@@ -62,11 +62,11 @@ status trace_source_check(const struct trace_config *config, struct backend *bac
 // Runs a traced step with watchdog and injected faults, like a measured step.
 static double run_step_traced(struct steps *steps, int64_t index)
 {
-    steps_enter(steps, WATCH_STEP, index);
+    watch_enter(steps->hang_watch, WATCH_STEP, index);
     fault_begin(steps, index, false);
     double seconds = steps_run_one(steps, index);
     step_set_fault(steps->step, NULL);
-    steps_enter(steps, WATCH_BETWEEN, index);
+    watch_enter(steps->hang_watch, WATCH_BETWEEN, index);
     return seconds;
 }
 
@@ -88,7 +88,7 @@ static double run_steps_traced(struct steps *steps)
             is_stopped = fmax(is_stopped, paces[rank].signal);
         }
     }
-    steps_enter(steps, WATCH_CLOSING, end);
+    watch_enter(steps->hang_watch, WATCH_CLOSING, end);
     free(paces);
     return slowest;
 }

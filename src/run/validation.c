@@ -50,10 +50,7 @@ bool validation_repeats(const struct steps *steps, int64_t index)
 
 static void beat(void *context)
 {
-    const struct steps *steps = context;
-    if (steps->hang_watch != NULL) {
-        watch_beat(steps->hang_watch);
-    }
+    watch_beat(context);
 }
 
 void validation_prepare(struct steps *steps, struct backend *backend)
@@ -66,7 +63,7 @@ void validation_prepare(struct steps *steps, struct backend *backend)
                                            .is_full      = verify_level(steps) == VERIFY_FULL,
                                            .sample_bytes = VALIDATION_SAMPLE_BYTES,
                                            .beat         = beat,
-                                           .context      = steps};
+                                           .context      = steps->hang_watch};
     if (!steps->result->computes) {
         return;
     }
@@ -117,7 +114,7 @@ void validation_start(struct steps *steps, int64_t index)
         return;
     }
     if (repeats) {
-        steps_enter(steps, index == 0 ? WATCH_OPENING : WATCH_STEP, index);
+        watch_enter(steps->hang_watch, index == 0 ? WATCH_OPENING : WATCH_STEP, index);
         steps_fill(steps, index);
         began = begin_verification(steps, index, true);
     }
@@ -133,7 +130,7 @@ bool validation_end(struct steps *steps, int64_t index, bool is_finite)
     if (steps->validation == NULL || (is_finite && !validation_repeats(steps, index))) {
         return true;
     }
-    steps_enter(steps, WATCH_STEP, index);
+    watch_enter(steps->hang_watch, WATCH_STEP, index);
     double began = begin_verification(steps, index, true);
     if (is_finite) {
         is_right = validation_repeat(steps->validation, index);
@@ -142,7 +139,7 @@ bool validation_end(struct steps *steps, int64_t index, bool is_finite)
         is_right = false;
     }
     end_verification(steps, began);
-    steps_enter(steps, WATCH_BETWEEN, index);
+    watch_enter(steps->hang_watch, WATCH_BETWEEN, index);
     return is_right;
 }
 

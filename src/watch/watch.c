@@ -164,6 +164,9 @@ status watch_open(struct watch **opened, const struct watch_setup *setup)
 
 void watch_close(struct watch *watch)
 {
+    if (watch == NULL) {
+        return;
+    }
     if (watch->segment != NULL) {
         fatal_set_damage_hook(NULL, NULL);
         pthread_mutex_lock(&watch->mutex);
@@ -196,6 +199,9 @@ static void forget_ops(struct shown *shown)
 
 void watch_enter(struct watch *watch, enum watch_phase phase, int64_t step)
 {
+    if (watch == NULL) {
+        return;
+    }
     forget_ops(watch->shown);    // of the previous phase
     watch->shown->step  = step;
     watch->shown->phase = phase;
@@ -205,6 +211,9 @@ void watch_enter(struct watch *watch, enum watch_phase phase, int64_t step)
 // The mutex keeps the watchdog thread out: the thread holds it except while it waits for its next poll.
 void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct plan *plan, const char *words)
 {
+    if (watch == NULL) {
+        return;
+    }
     struct shown *shown = watch->shown;
     pthread_mutex_lock(&watch->mutex);
     shown->step += (int)phase == shown->phase && phase == WATCH_BETWEEN;
@@ -220,18 +229,25 @@ void watch_enter_part(struct watch *watch, enum watch_phase phase, const struct 
 
 void watch_move(struct watch *watch)
 {
-    atomic_fetch_add_explicit(&watch->pieces, 1, memory_order_relaxed);
+    if (watch != NULL) {
+        atomic_fetch_add_explicit(&watch->pieces, 1, memory_order_relaxed);
+    }
 }
 
 void watch_beat(struct watch *watch)
 {
-    atomic_fetch_add_explicit(&watch->beats, 1, memory_order_relaxed);
+    if (watch != NULL) {
+        atomic_fetch_add_explicit(&watch->beats, 1, memory_order_relaxed);
+    }
 }
 
 // Stores the path for messages. Keeps only the end of a long path, because the end identifies the file.
 void watch_enter_file(struct watch *watch, const char *path)
 {
     enum { SHOWN = 140 };
+    if (watch == NULL) {
+        return;
+    }
     watch_move(watch);
     if (path != NULL) {
         size_t length = strlen(path), skipped = length > SHOWN ? length - SHOWN : 0;
@@ -245,6 +261,9 @@ void watch_enter_file(struct watch *watch, const char *path)
 
 void watch_learn(struct watch *watch, double seconds)
 {
+    if (watch == NULL) {
+        return;
+    }
     watch->steps[watch->learnt++ % WATCH_STEPS] = seconds;
     int64_t count                               = watch->learnt < WATCH_STEPS ? watch->learnt : WATCH_STEPS;
     if (watch->setup.seconds <= 0) {
