@@ -9,15 +9,21 @@
 
 status library_open(const char *name, const struct library_symbol *symbols, size_t count)
 {
-    FAIL_AS_IF(strchr(name, '/') != NULL && name[0] != '/', EXIT_LAUNCH,
-               "%s is a relative path: use a file name that the loader finds, or an absolute path", name);
+    if (strchr(name, '/') != NULL && name[0] != '/') {
+        return fail_as(EXIT_LAUNCH, "%s is a relative path: use a file name that the loader finds, or an absolute path",
+                       name);
+    }
     void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
-    FAIL_AS_IF(library == NULL, EXIT_LAUNCH,
-               "%s cannot be loaded (%.600s): install it, or add its folder to LD_LIBRARY_PATH", name, dlerror());
+    if (library == NULL) {
+        return fail_as(EXIT_LAUNCH, "%s cannot be loaded (%.600s): install it, or add its folder to LD_LIBRARY_PATH",
+                       name, dlerror());
+    }
     for (size_t i = 0; i < count; i++) {
         void *address = dlsym(library, symbols[i].name);
-        FAIL_AS_IF(address == NULL && !symbols[i].is_optional, EXIT_LAUNCH,
-                   "%s has no %s: install the version that this gswbench was built with", name, symbols[i].name);
+        if (address == NULL && !symbols[i].is_optional) {
+            return fail_as(EXIT_LAUNCH, "%s has no %s: install the version that this gswbench was built with", name,
+                           symbols[i].name);
+        }
         memcpy(symbols[i].place, &address, sizeof(address));
     }
     return OK;

@@ -84,22 +84,16 @@ static status run_keygen(const char *const arguments[], const char *input, char 
     return fail("ssh-keygen: %.400s", said);
 }
 
-// Fails if the key exists but is not a regular file. ssh-keygen reads a key without limit, so a device would take all
-// memory, and a pipe could block forever. A missing file is no error here: its .pub file may belong to a private key in
-// the SSH agent.
-static status check_key(const char *key)
-{
-    struct stat about;
-    return stat(key, &about) != 0 || S_ISREG(about.st_mode) ? OK : fail("is %s, not a file", input_kind(about.st_mode));
-}
-
 status signature_make(const char *path, const char *key)
 {
     char              name[NAME_BYTES], said[SAID_BYTES] = "";
     const char *const arguments[] = {"ssh-keygen", "-Y", "sign", "-f", key, "-n", NAMESPACE, NULL};
-    status            made        = check_key(key);
-    made                          = failed(&made) ? made : run_keygen(arguments, path, said);
-    const char *signature         = strstr(said, HEAD);
+    struct stat       about;
+    // ssh-keygen reads a key without limit, so a device would take all memory, and a pipe could block forever. A
+    // missing file is no error here: its .pub file may belong to a private key in the SSH agent.
+    bool   is_file = stat(key, &about) != 0 || S_ISREG(about.st_mode);
+    status made    = is_file ? run_keygen(arguments, path, said) : fail("is %s, not a file", input_kind(about.st_mode));
+    const char *signature = strstr(said, HEAD);
     FAIL_AS_IF(failed(&made) || signature == NULL, EXIT_OUTPUT, "cannot sign %.900s with %.400s: %.400s", path, key,
                failed(&made) ? made.text : "ssh-keygen printed no signature");
     name_signature(name, path);

@@ -131,12 +131,6 @@ static void describe_family(json_t *json, const struct model_config *model)
     set_text(json, "model_type", model->family);
 }
 
-// Returns intermediate_size. In Mixtral every MLP is an expert.
-static int64_t dense_ffn(const struct model_config *model)
-{
-    return strcmp(model->family, "mixtral") == 0 ? model_expert_ffn(model) : model->ffn;
-}
-
 json_t *describe_model(const struct model_config *model, int64_t sequence, enum format format)
 {
     const int64_t original_context = 8192;    // constant of Llama 3.1's RoPE scaling
@@ -146,7 +140,8 @@ json_t *describe_model(const struct model_config *model, int64_t sequence, enum 
     describe_family(json, model);
     set_count(json, "vocab_size", model->vocab);
     set_count(json, "hidden_size", model->hidden);
-    set_count(json, "intermediate_size", dense_ffn(model));
+    bool is_mixtral = strcmp(model->family, "mixtral") == 0;    // in Mixtral every MLP is an expert
+    set_count(json, "intermediate_size", is_mixtral ? model_expert_ffn(model) : model->ffn);
     set_count(json, "num_hidden_layers", model->layers);
     set_count(json, "num_attention_heads", model->heads);
     set_count(json, "num_key_value_heads", model->kv_heads);

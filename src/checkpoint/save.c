@@ -57,11 +57,6 @@ static void gather_magnitudes(struct checkpoint_save *save)
     free(all);
 }
 
-static int64_t entry_bytes(const struct safetensor *entry)
-{
-    return format_bytes(entry->format, entry->dim[0] * (entry->dims == 2 ? entry->dim[1] : 1));
-}
-
 // Callback of pass_entry that receives a piece of a slice's data.
 typedef status take_data(struct checkpoint_save *save, const void *data, int64_t bytes);
 
@@ -71,9 +66,10 @@ static status pass_entry(struct checkpoint_save *save, int32_t index, char *piec
 {
     const struct shard_run  *run    = &save->shard.runs[index];
     const struct safetensor *entry  = &save->shard.entries[index];
-    int64_t                  offset = format_bytes(entry->format, run->first), bytes = entry_bytes(entry);
-    bool                     is_gathered = save->magnitudes != NULL && run->tensor == save->plan->scaling.amaxes;
-    const char              *own = is_gathered ? (char *)save->magnitudes : step_host_memory(save->step, run->tensor);
+    int64_t                  offset = format_bytes(entry->format, run->first);
+    int64_t     bytes       = format_bytes(entry->format, entry->dim[0] * (entry->dims == 2 ? entry->dim[1] : 1));
+    bool        is_gathered = save->magnitudes != NULL && run->tensor == save->plan->scaling.amaxes;
+    const char *own         = is_gathered ? (char *)save->magnitudes : step_host_memory(save->step, run->tensor);
     for (int64_t done = 0; done < bytes; done += PIECE_BYTES) {
         int64_t count = bytes - done < PIECE_BYTES ? bytes - done : PIECE_BYTES;
         if (own == NULL) {

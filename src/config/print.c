@@ -63,23 +63,19 @@ void config_write(const struct config *config, FILE *file)
     }
 }
 
-// Returns whether all options of a section are printed, with default values as comments: true for the sections from
-// [model] to [run]. Of other sections, only options that differ from their defaults are printed.
-static bool is_in_full(const struct config_section *section)
-{
-    return section->offset <= offsetof(struct config, run);
-}
-
 static void print_section(const struct config_section *section, const struct config *config, const struct config *plain,
                           bool is_short, FILE *file)
 {
     bool is_begun = false;
+    // The sections from [model] to [run] are printed in full, with defaults as comments; of others, only changed
+    // options.
+    bool is_in_full = section->offset <= offsetof(struct config, run);
     for (const struct option *option = section->options; option->key != NULL; option++) {
         char value[VALUE_BYTES], fallback[VALUE_BYTES], allowed[VALUE_BYTES], comment[3 * VALUE_BYTES];
         print_value(option, (const char *)config + section->offset, value, sizeof(value));
         print_value(option, (const char *)plain + section->offset, fallback, sizeof(fallback));
         bool is_plain = strcmp(value, fallback) == 0;
-        if (is_plain && (is_short || !is_in_full(section))) {
+        if (is_plain && (is_short || !is_in_full)) {
             continue;
         }
         if (!is_begun && is_short) {

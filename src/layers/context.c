@@ -347,11 +347,6 @@ static void exchange_attention_backward(struct sublayer *sublayer, int32_t gradi
     context_to_positions(builder, "kv gradient exchange", d_keys, KEY_VALUE_PIECES, dkv);
 }
 
-static int64_t own_chunk(const struct builder *builder, int half)
-{
-    return context_chunk(builder, mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_CP), half);
-}
-
 static int32_t new_whole(struct builder *builder, const char *name)
 {
     return attention_new_key_value(builder, name, builder->tokens * ranks_of(builder));
@@ -391,7 +386,8 @@ static int32_t gather_keys(struct sublayer *sublayer)
 // Returns the number of keys that a run (a chunk of a sequence on this rank) attends to: all up to its own end.
 static int64_t keys_of(const struct builder *builder, int64_t run)
 {
-    return (own_chunk(builder, (int)(run % HALVES)) + 1) * (builder->sequence / HALVES);
+    int64_t rank = mesh_group_index(&builder->plan->mesh, builder->plan->rank, 1u << AXIS_CP);
+    return (context_chunk(builder, rank, (int)(run % HALVES)) + 1) * (builder->sequence / HALVES);
 }
 
 static int32_t leading(struct builder *builder, int32_t whole, int64_t run)

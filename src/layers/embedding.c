@@ -37,24 +37,20 @@ int32_t embedding_table(const struct builder *builder)
     return builder->blocks[0].weights[0][WEIGHT_TABLE];
 }
 
-// Returns the factor for looked-up rows: [model] embedding_scale, which does not apply to learned positions.
-static float multiplier_of(const struct builder *builder, int32_t weight)
-{
-    return weight == embedding_table(builder) ? (float)builder->plan->model.embedding_scale : 1.0F;
-}
-
 // Returns an op on the rows of a table. With tp, this rank has only a shard of the vocabulary's rows.
 static struct op embedding_op(const struct builder *builder, enum op_kind kind, const char *role, int32_t weight)
 {
     const struct weight      *table = &builder->plan->weights[weight];
     const struct weight_part *part  = &table->part[0];
     struct op                 op    = assembly_op(&builder->assembly, kind, role);
-    op.shape.rows                   = (struct rows_shape){.rows          = builder->tokens,
-                                                          .columns       = table->columns,
-                                                          .valid_columns = table->rows,
-                                                          .first         = part->first_row,
-                                                          .total         = part->rows,
-                                                          .multiplier    = multiplier_of(builder, weight)};
+    bool                      is_scaled =
+        weight == embedding_table(builder);    // [model] embedding_scale does not apply to learned positions
+    op.shape.rows = (struct rows_shape){.rows          = builder->tokens,
+                                        .columns       = table->columns,
+                                        .valid_columns = table->rows,
+                                        .first         = part->first_row,
+                                        .total         = part->rows,
+                                        .multiplier = is_scaled ? (float)builder->plan->model.embedding_scale : 1.0F};
     return op;
 }
 

@@ -22,14 +22,6 @@ uint32_t experts_row_axes(const struct builder *builder)
     return 1u << AXIS_CP | (tp_shares_rows(builder) ? 1u << AXIS_TP : 0);
 }
 
-// Returns whether the layer is dropless: the step counts the rows of each expert and moves and computes only these. If
-// tp shards the experts, the step moves and computes the worst-case number of rows instead.
-static bool experts_counts_rows(const struct builder *builder)
-{
-    const struct plan *plan = builder->plan;
-    return plan->model.capacity_factor == 0 && plan->train.routing != ROUTING_BALANCED && plan->mesh.etp == 1;
-}
-
 struct routing_shape experts_routing(const struct builder *builder)
 {
     const struct plan         *plan        = builder->plan;
@@ -63,11 +55,14 @@ struct routing_shape experts_routing(const struct builder *builder)
     }
     // A row chooses an expert at most once, so an expert needs at most one slot per row. The capacity is therefore at
     // most the number of rows, and without a capacity factor no row is dropped.
-    int64_t multiple  = plan->precision.low_precision_linears == 0 ? 1
-                        : plan->precision.recipe == RECIPE_MXFP8   ? SCALING_BLOCK
-                        : plan->precision.recipe == RECIPE_NVFP4   ? SCALING_BLOCK
-                                                                   : LOW_PRECISION_ROWS;
-    shape.multiple    = experts_counts_rows(builder) ? multiple : 0;
+    int64_t multiple = plan->precision.low_precision_linears == 0 ? 1
+                       : plan->precision.recipe == RECIPE_MXFP8   ? SCALING_BLOCK
+                       : plan->precision.recipe == RECIPE_NVFP4   ? SCALING_BLOCK
+                                                                  : LOW_PRECISION_ROWS;
+    // In a dropless layer the step counts the rows of each expert and moves and computes only these. If tp shards the
+    // experts, it moves and computes the worst-case number of rows instead.
+    bool is_dropless  = model->capacity_factor == 0 && !is_balanced && plan->mesh.etp == 1;
+    shape.multiple    = is_dropless ? multiple : 0;
     int64_t competing = shape.total / shape.sequences;
     int64_t needed    = is_balanced ? share_of_choices(model, rows, 1) : rows;
     double  factor    = model->capacity_factor;

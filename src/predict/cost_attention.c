@@ -22,11 +22,6 @@ static bool is_backward(const struct op *op)
     return op_table[op->kind].cost == OP_COST_ATTENTION_BACKWARD;
 }
 
-static bool is_low_precision(const struct software_config *software, const struct plan *plan)
-{
-    return software->fp8_attention && plan->precision.low_precision_linears != 0;
-}
-
 static double pair_flops(const struct op *op)
 {
     double keys = (double)op->shape.attention.head_dim, values = (double)attention_value_dim(&op->shape.attention);
@@ -157,7 +152,7 @@ double predict_attention_seconds(const struct machine *machine, const struct pla
     double queries = (double)shape->batch * (double)shape->sequence * (double)shape->heads * (double)shape->head_dim;
     double around =
         is_backward(op) ? predict_memory_seconds(machine->hardware, (double)format_bytes(format, 6) * queries) : 0.0;
-    bool            is_fp8   = is_low_precision(machine->software, plan);
+    bool            is_fp8   = machine->software->fp8_attention && plan->precision.low_precision_linears != 0;
     const struct op computed = computed_op(machine->software, is_fp8, op);
     return around + (is_fp8 ? low_precision_seconds(machine, &computed) : fused_seconds(machine, format, &computed));
 }

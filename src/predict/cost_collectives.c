@@ -31,14 +31,6 @@ static bool has_own_links(const struct hardware_config *hardware)
     return hardware->cores > 0;
 }
 
-// Whether the measured times do not apply because the framework disables NVLS. They were measured with NVLS, which NCCL
-// uses for all-reduces of more than two ranks.
-static bool lacks_nvls(const struct machine *machine, enum node_collective collective, double members)
-{
-    return collective == COLLECTIVE_ALL_REDUCE && members > 2.0 && machine->hardware->nvls_efficiency.value > 0.0 &&
-           !machine->software->nvls;
-}
-
 struct series {
     const struct collective_times *times;
     int                            collective, group;
@@ -186,9 +178,11 @@ double predict_collective_seconds(const struct machine *machine, const struct sp
     const struct hardware_config *hardware   = machine->hardware;
     enum node_collective          collective = find_collective(op);
     double                        group      = log2(span->members) - 1.0;
+    // The times of all-reduces of more than two ranks were measured with NVLS, which the framework may disable.
+    bool lacks_nvls = collective == COLLECTIVE_ALL_REDUCE && span->members > 2.0 &&
+                      hardware->nvls_efficiency.value > 0.0 && !machine->software->nvls;
     if (collective == COLLECTIVES || span->nodes > 1.0 || span->processors == 0 || group < 0.0 ||
-        group >= COLLECTIVE_GROUPS || group != floor(group) || has_own_links(hardware) ||
-        lacks_nvls(machine, collective, span->members)) {
+        group >= COLLECTIVE_GROUPS || group != floor(group) || has_own_links(hardware) || lacks_nvls) {
         return 0.0;
     }
     const struct series series = {&hardware->collective_times, (int)collective, (int)group};

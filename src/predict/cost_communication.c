@@ -10,24 +10,16 @@
 #include "gswbench/op_table.h"
 #include "internal.h"
 
-// Whether copy engines move the data of the op, so that it takes no SMs (run.zero_cta). Copy engines cannot reduce data
-// or reach another node.
-static bool is_copied(const struct machine *machine, const struct op *op, const struct plan_group *group,
-                      int64_t domain)
-{
-    return machine->zero_cta && (op->kind == OP_ALL_GATHER || op->kind == OP_ALL_TO_ALL || op->kind == OP_ROTATE) &&
-           plan_group_nodes(group, domain) == 1;
-}
-
 // Returns the SMs of a communication op: NCCL's choice for this size, or run.sm_margin if that is lower. Returns 0 on
-// CPUs, and if copy engines move the data.
+// CPUs, and if copy engines move the data (run.zero_cta). These cannot reduce data or reach another node.
 static int find_processors(const struct machine *machine, const struct op *op, const struct plan_group *group,
                            int64_t domain, double bytes)
 {
-    int processors = plan_connection_processors(op->stream, (int64_t)bytes), maximum = (int)machine->sm_margin;
-    return machine->hardware->cores > 0 || is_copied(machine, op, group, domain) ? 0
-           : maximum > 0 && maximum < processors                                 ? maximum
-                                                                                 : processors;
+    int  processors = plan_connection_processors(op->stream, (int64_t)bytes), maximum = (int)machine->sm_margin;
+    bool is_copied = machine->zero_cta &&
+                     (op->kind == OP_ALL_GATHER || op->kind == OP_ALL_TO_ALL || op->kind == OP_ROTATE) &&
+                     plan_group_nodes(group, domain) == 1;
+    return machine->hardware->cores > 0 || is_copied ? 0 : maximum > 0 && maximum < processors ? maximum : processors;
 }
 
 static struct span find_span(const struct hardware_config *hardware, const struct plan_group *group, int64_t domain,

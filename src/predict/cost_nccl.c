@@ -222,11 +222,6 @@ static double nvls_sum_seconds(const struct hardware_config *hardware, const str
     return latency + 2.0 * bytes * (span->members - 1.0) / span->members / bandwidth;
 }
 
-static double nvls_gather_seconds(const struct hardware_config *hardware, const struct span *span, double bytes)
-{
-    return nvls_start(hardware) + bytes / (heads_bandwidth(hardware, span) * (span->members - 1.0) / span->members);
-}
-
 // Returns the seconds of PAT, NCCL's algorithm of parallel trees for groups with one rank per node. Its latency is 4 us
 // times log2 of the nodes, rounded up, plus 2.8 us per rank. Both are scaled by network_latency / 14 us;
 // collective_latency is added. Its bandwidth is 3/4 of a ring's.
@@ -237,20 +232,17 @@ static double pat_seconds(const struct hardware_config *hardware, const struct s
            bytes / (0.75 * span_bandwidth(span));
 }
 
-static bool has_pat(const struct machine *machine, const struct span *span)
-{
-    return machine->hardware->cores == 0 && !is_measured(machine->hardware) && machine->software->pat &&
-           span->nodes == span->members;
-}
-
 double predict_gather_seconds(const struct machine *machine, const struct span *span, double bytes)
 {
     const struct hardware_config *hardware = machine->hardware;
     double                        fastest  = ring_seconds(hardware, span, bytes, 1.0);
     if (span->nodes == 1.0 && span->members <= HEADS_MAX && has_nvls(machine)) {
-        fastest = fmin(fastest, nvls_gather_seconds(hardware, span, bytes));
+        double bandwidth = heads_bandwidth(hardware, span) * (span->members - 1.0) / span->members;
+        fastest          = fmin(fastest, nvls_start(hardware) + bytes / bandwidth);
     }
-    return has_pat(machine, span) ? fmin(fastest, pat_seconds(hardware, span, bytes)) : fastest;
+    bool has_pat =
+        hardware->cores == 0 && !is_measured(hardware) && machine->software->pat && span->nodes == span->members;
+    return has_pat ? fmin(fastest, pat_seconds(hardware, span, bytes)) : fastest;
 }
 
 double predict_sum_seconds(const struct machine *machine, const struct span *span, double bytes)

@@ -29,15 +29,6 @@ enum condition {
     SWIZZLES    = 1 << 13,    // separate kernels arrange the block scales of a GEMM's operands
 };
 
-// Whether the op is a forward or input-gradient GEMM of a LoRA adapter: one dimension of its weight is the adapter's
-// rank.
-static bool is_adapter(const struct plan *plan, const struct op *op)
-{
-    int64_t rank = plan->model.adapters.rank;
-    return model_is_frozen(&plan->model) && op->kind == OP_GEMM && op->tag.makes != MAKES_WEIGHT_GRADIENT &&
-           (op->shape.gemm.n == rank || op->shape.gemm.k == rank);
-}
-
 // Returns the bytes of block scales per element of a GEMM's operands in MXFP8 or NVFP4, else 0.
 static double block_scale_bytes(const struct op *op)
 {
@@ -54,7 +45,11 @@ static int conditions(const struct software_config *software, const struct plan 
     bool is_attention     = software->fp8_attention && is_low_precision,
          has_blocks       = plan->precision.recipe == RECIPE_MXFP8;
     bool has_biases       = plan->model.mlp_bias && plan->model.experts > 0;
-    bool is_head          = software->fp8_head && is_low_precision && op->tag.part == PART_HEAD && op->kind == OP_GEMM;
+    // A forward or input-gradient GEMM of a LoRA adapter: one dimension of its weight is the adapter's rank.
+    int64_t rank    = plan->model.adapters.rank;
+    bool is_adapter = model_is_frozen(&plan->model) && op->kind == OP_GEMM && op->tag.makes != MAKES_WEIGHT_GRADIENT &&
+                      (op->shape.gemm.n == rank || op->shape.gemm.k == rank);
+    bool is_head = software->fp8_head && is_low_precision && op->tag.part == PART_HEAD && op->kind == OP_GEMM;
     return (is_by_parts ? BY_PARTS : 0) | (is_attention ? FP8_ATTENTION : 0) |
            (is_attention && has_blocks ? BY_BLOCKS : 0) | (is_attention && !has_blocks ? BY_SCALE : 0) |
            (is_head ? FP8_HEAD : 0) | (is_head && op->tag.makes != MAKES_WEIGHT_GRADIENT ? CASTS_HEAD : 0) |
@@ -62,7 +57,7 @@ static int conditions(const struct software_config *software, const struct plan 
            (has_biases && software->expert_biases == EXPERT_BIASES_SEPARATE ? BIASES : 0) |
            (has_biases && software->expert_biases != EXPERT_BIASES_PLAN ? SCALED_ROPE : 0) |
            (software->fp8_activation_inputs && is_low_precision ? FP8_INPUTS : 0) |
-           (is_adapter(plan, op) ? (int)software->adapter_kernels * DROPOUT : 0) |
+           (is_adapter ? (int)software->adapter_kernels * DROPOUT : 0) |
            (software->separate_linears && op->tag.makes == MAKES_INPUT_GRADIENT ? SUMS_INPUTS : 0) |
            (software->swizzle_kernels && block_scale_bytes(op) > 0.0 ? SWIZZLES : 0);
 }
@@ -309,22 +304,18 @@ static double find_factor(const struct software_config *software, const struct p
     return cost == OP_COST_GEMM ? 1.0 / gemm_share(software, plan, op) : 1.0;
 }
 
-// Whether the all-gather gathers the rows of experts. Its input then comes from an all-to-all. On a rank that has all
-// experts, its input is a slice of the rows sorted by expert, and the gather is the first op with this slice.
-static bool gathers_slots(const struct plan *plan, const struct op *op)
-{
-    int32_t made = plan->tensors[op->operand[COMMUNICATION_IN]].first_op;
-    return made >= 0 && (plan->ops[made].kind == OP_ALL_TO_ALL || &plan->ops[made] == op);
-}
-
 // Whether the framework can cast to FP8 or FP4 before this gather over tp, because the gathered tensor is quantized
 // next. It cannot in two cases: token dispatchers gather expert rows before the cast, and with one scale per row
 // (recipe rows) the framework gathers BF16.
 static bool gathers_casts(const struct plan *plan, const struct op *op)
 {
-    int32_t out = op->operand[COMMUNICATION_OUT];
+    int32_t out = op->operand[COMMUNICATION_OUT], in = op->operand[COMMUNICATION_IN];
+    int32_t made = in >= 0 ? plan->tensors[in].first_op : -1;
+    // The rows of experts come from an all-to-all. On a rank that has all experts, they are a slice of the rows sorted
+    // by expert, and the gather is the first op with this slice.
+    bool gathers_slots = made >= 0 && (plan->ops[made].kind == OP_ALL_TO_ALL || &plan->ops[made] == op);
     if (op->stream != STREAM_TENSOR || plan->precision.recipe == RECIPE_ROWS ||
-        !(op->kind == OP_ROTATE || (op->kind == OP_ALL_GATHER && !gathers_slots(plan, op)))) {
+        !(op->kind == OP_ROTATE || (op->kind == OP_ALL_GATHER && !gathers_slots))) {
         return false;
     }
     for (int32_t i = plan->tensors[out].first_op + 1; i <= plan->tensors[out].last_op; i++) {
@@ -333,13 +324,6 @@ static bool gathers_casts(const struct plan *plan, const struct op *op)
         }
     }
     return false;
-}
-
-// Whether this op casts a tensor that an all-gather over tp has made, and the framework casts before that gather.
-static bool is_cast_before_gather(const struct software_config *software, const struct plan *plan, const struct op *op)
-{
-    int32_t made = op->kind == OP_QUANTIZE ? plan->tensors[op->operand[QUANTIZE_IN]].first_op : -1;
-    return software->fp8_gathers && made >= 0 && gathers_casts(plan, &plan->ops[made]);
 }
 
 // Whether FP8 GEMMs with one scale per tensor read both operands along k, so that some operands need a transposed copy.
@@ -364,16 +348,6 @@ static double fp8_copy_seconds(const struct hardware_config *hardware, const str
            (hardware->cast_efficiency.value * hardware->memory_bandwidth.value);
 }
 
-// Returns the seconds of a cast before the all-gather; `seconds` is the cost of casting the gathered tensor. Each rank
-// casts its own rows. If a transposed copy is needed, the gathered tensor is transposed for the weight gradient. With
-// one scale per block nothing is transposed, because the framework gathers the tensor and its transpose.
-static double gathered_cast_seconds(const struct hardware_config *hardware, const struct plan *plan,
-                                    const struct op *op, double seconds)
-{
-    bool transposes = reads_along_k(hardware) && casts_transposed(op);
-    return seconds / (double)plan->mesh.size[AXIS_TP] + (transposes ? 2.0 * fp8_copy_seconds(hardware, op) : 0.0);
-}
-
 double predict_software_seconds(const struct machine *machine, const struct plan *plan, const struct op *op,
                                 double seconds)
 {
@@ -383,8 +357,14 @@ double predict_software_seconds(const struct machine *machine, const struct plan
     if (!software->fp8_transposes && !reads_along_k(hardware) && casts_transposed(op)) {
         seconds -= fp8_copy_seconds(hardware, op);
     }
-    if (is_cast_before_gather(software, plan, op)) {
-        seconds = gathered_cast_seconds(hardware, plan, op, seconds);
+    int32_t made = op->kind == OP_QUANTIZE ? plan->tensors[op->operand[QUANTIZE_IN]].first_op : -1;
+    if (software->fp8_gathers && made >= 0 && gathers_casts(plan, &plan->ops[made])) {
+        // Each rank casts its own rows before the all-gather. If a transposed copy is needed, the gathered tensor is
+        // transposed for the weight gradient. With one scale per block nothing is transposed, because the framework
+        // gathers the tensor and its transpose.
+        bool transposes = reads_along_k(hardware) && casts_transposed(op);
+        seconds =
+            seconds / (double)plan->mesh.size[AXIS_TP] + (transposes ? 2.0 * fp8_copy_seconds(hardware, op) : 0.0);
     }
     for (size_t i = 0; i < sizeof(adjustments) / sizeof(adjustments[0]); i++) {
         const struct adjustment *row         = &adjustments[i];
@@ -478,19 +458,14 @@ double predict_group(const struct software_config *software, const struct plan *
     return is_grouped ? (double)plan->model.experts / (double)mesh_group_size(&plan->mesh, plan->mesh.owner_axes) : 1.0;
 }
 
-// Whether the norm before this cast writes the FP8 copies itself. Norms of layers with experts do not, because the
-// router reads their output.
-static bool is_cast_by_norm(const struct software_config *software, const struct plan *plan, const struct op *op)
-{
-    int32_t made = op->kind == OP_QUANTIZE ? plan->tensors[op->operand[QUANTIZE_IN]].first_op : -1;
-    return software->mxfp8_norms && made >= 0 && op->shape.quantize.scaling == SCALING_MX &&
-           plan->ops[made].kind == OP_NORM_FORWARD && (op->tag.part == PART_QKV || op->tag.part == PART_FC1);
-}
-
 bool predict_software_has(const struct machine *machine, const struct plan *plan, const struct op *op)
 {
     const struct software_config *software = machine->software;
-    if (is_cast_by_norm(software, plan, op)) {
+    int32_t made = op->kind == OP_QUANTIZE ? plan->tensors[op->operand[QUANTIZE_IN]].first_op : -1;
+    // The norm before the cast writes the FP8 copies itself, except in layers with experts, whose router reads its
+    // output.
+    if (software->mxfp8_norms && made >= 0 && op->shape.quantize.scaling == SCALING_MX &&
+        plan->ops[made].kind == OP_NORM_FORWARD && (op->tag.part == PART_QKV || op->tag.part == PART_FC1)) {
         return true;
     }
     if (op->kind != OP_TRANSPOSE || plan->tensors[op->operand[TRANSPOSE_IN]].storage != STORAGE_WEIGHT) {

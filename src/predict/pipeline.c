@@ -25,15 +25,6 @@ struct construction {
     int32_t                  line_count;
 };
 
-// Returns the stream on which the data of the op is sent. Data that a stage receives on one pipeline stream is sent by
-// its peer on the other pipeline stream.
-static int32_t sending_stream(const struct op *op)
-{
-    return op->kind == OP_RECEIVE && op_stream_is_pipeline(op->stream)
-               ? STREAM_PIPELINE_SEND + STREAM_PIPELINE_RECEIVE - op->stream
-               : op->stream;
-}
-
 static int32_t stage_of(const struct plan *plan, int64_t rank)
 {
     int64_t place[AXIS_COUNT];
@@ -45,7 +36,10 @@ static struct line describe_line(const struct plan *plan, const struct op *op)
 {
     const struct communication_shape *shape = &op->shape.communication;
     const struct plan_group          *group = &plan->groups[shape->group];
-    struct line                       line  = {.from = -1, .to = -1, .stream = sending_stream(op), .axes = group->axes};
+    // Data that a stage receives on one pipeline stream is sent by its peer on the other pipeline stream.
+    bool        is_received = op->kind == OP_RECEIVE && op_stream_is_pipeline(op->stream);
+    int32_t     stream      = is_received ? STREAM_PIPELINE_SEND + STREAM_PIPELINE_RECEIVE - op->stream : op->stream;
+    struct line line        = {.from = -1, .to = -1, .stream = stream, .axes = group->axes};
     if (op_is_link((enum op_kind)op->kind)) {
         int32_t own = stage_of(plan, plan->rank), peer = stage_of(plan, group->ranks[shape->peer]);
         line.from    = op->kind == OP_SEND ? own : peer;
@@ -117,12 +111,6 @@ struct pass {
     const struct op *launched[PASS_LAUNCHES];
 };
 
-static bool is_of_pass(const struct pass *pass, const struct op_tag *tag)
-{
-    return pass->tag.layer == tag->layer && pass->tag.microbatch == tag->microbatch &&
-           (pass->tag.phase == PHASE_FORWARD) == (tag->phase == PHASE_FORWARD);
-}
-
 static bool is_launched(const struct pass *pass, const struct op *op)
 {
     int i = 0;
@@ -139,7 +127,8 @@ static bool is_launched(const struct pass *pass, const struct op *op)
 static void launch(struct task *task, struct pass passes[2], const struct op *op, const struct cost *cost)
 {
     struct pass *pass = &passes[op->tag.phase == PHASE_FORWARD];
-    if (!is_of_pass(pass, &op->tag)) {
+    if (pass->tag.layer != op->tag.layer || pass->tag.microbatch != op->tag.microbatch ||
+        (pass->tag.phase == PHASE_FORWARD) != (op->tag.phase == PHASE_FORWARD)) {
         *pass = (struct pass){.tag = op->tag};
     }
     if (cost->is_in_graph ? pass->has_graph : is_launched(pass, op)) {

@@ -81,21 +81,18 @@ static double disturbance_of(const struct progress *progress, int32_t actor)
     return busy > 0 ? 1.0 : 0.0;
 }
 
-// Returns the fraction of the SMs that communication takes from compute.
-static double sms_lost(const struct progress *progress, int32_t actor)
-{
-    int32_t taken = progress->sms[actor] - progress->simulation->sm_margin;
-    return taken > 0 && progress->simulation->processors > 0.0 ? taken / progress->simulation->processors : 0.0;
-}
-
 // Returns the rate of a compute task. It never falls below a minimum, because the GPU schedules blocks of compute
 // between communication kernels.
 static double compute_rate(const struct progress *progress, int32_t head)
 {
     enum { MIN_PERCENT = 10 };
-    int32_t actor = head / STREAM_COUNT;
-    double  load  = load_of(progress, progress->simulation->actors[actor].node);
-    double  lost  = progress->simulation->contention * disturbance_of(progress, actor) + sms_lost(progress, actor);
+    int32_t actor      = head / STREAM_COUNT;
+    double  load       = load_of(progress, progress->simulation->actors[actor].node);
+    double  processors = progress->simulation->processors;
+    int32_t taken =
+        progress->sms[actor] - progress->simulation->sm_margin;    // SMs that communication takes from compute
+    double lost = progress->simulation->contention * disturbance_of(progress, actor) +
+                  (taken > 0 && processors > 0.0 ? taken / processors : 0.0);
     return fmax(1.0 - lost, MIN_PERCENT / 100.0) / fmax(load, 1.0);
 }
 

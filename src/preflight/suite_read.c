@@ -33,13 +33,6 @@ static status find_file(struct suite *suite, const char *name)
     return OK;
 }
 
-static status load(const struct suite *suite, char **text)
-{
-    size_t bytes;
-    status read = input_load(suite->path, FILE_BYTES_MAX, text, &bytes);
-    return failed(&read) ? fail("%s: %s", suite->path, read.text) : OK;
-}
-
 void suite_row_set_dollars(struct suite_row *row, double step_seconds)
 {
     const struct job *job = &row->benchmark->job;
@@ -164,12 +157,14 @@ static status read_line(struct suite *suite, char *text, int line, bool *in_rows
 
 status suite_read(struct suite *suite, const char *name, const struct job_selection *selection)
 {
-    char  *text    = NULL;
+    char  *text = NULL;
+    size_t bytes;
     bool   in_rows = false;
     int    line    = 0;
     status result  = OK;
     TRY(find_file(suite, name));
-    TRY(load(suite, &text));
+    status read = input_load(suite->path, FILE_BYTES_MAX, &text, &bytes);
+    FAIL_IF(failed(&read), "%s: %s", suite->path, read.text);
     suite->minutes = suite->seconds / 60.0;
     suite->ranks   = selection->ranks;
     for (char *rest = text, *one; !failed(&result) && (one = strsep(&rest, "\n")) != NULL;) {

@@ -326,15 +326,6 @@ static int32_t reduce_to_slices(struct builder *builder, uint32_t axes, int32_t 
                                            .stream = STREAM_GRADIENT_REDUCE, .in = whole, .out = slice, .hold = -1});
 }
 
-// Returns whether the unit has the weights of a layer other than its FP8 linears, such as norms. Such a unit is too
-// small to count for the limit of two units with unsharded gradients.
-static bool leaves_linears(const struct builder *builder, int32_t unit)
-{
-    const struct plan *plan = builder->plan;
-    return plan->precision.has_low_precision_weights && plan->tensors[plan->units[unit].weight].layer >= 0 &&
-           !plan->units[unit].is_low_precision;
-}
-
 // Reduce-scatters this microbatch's gradients of a unit. Returns this rank's slice of the sum.
 static int32_t end_slice(struct builder *builder, int32_t unit)
 {
@@ -346,7 +337,11 @@ static int32_t end_slice(struct builder *builder, int32_t unit)
                                 DIMS(ended->updated.elements));
     }
     int32_t reduction = reduce_to_slices(builder, ended->update_axes, builder->states[unit].whole_gradient, slice);
-    if (!leaves_linears(builder, unit)) {
+    // A unit with the weights of a layer other than its FP8 linears, such as norms, is too small to count for the limit
+    // of two units with unsharded gradients.
+    bool is_small = plan->precision.has_low_precision_weights && plan->tensors[ended->weight].layer >= 0 &&
+                    !ended->is_low_precision;
+    if (!is_small) {
         builder->reduces[1] = builder->reduces[0];
         builder->reduces[0] = reduction;
     }
