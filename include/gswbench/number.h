@@ -40,5 +40,11 @@ static inline int64_t number_round_up(int64_t number, int64_t multiple)
     return (number + multiple - 1) / multiple * multiple;
 }
 
+// Returns the number of groups of at most `size` elements that `count` elements need.
+static inline int64_t number_groups(int64_t count, int64_t size)
+{
+    return (count + size - 1) / size;
+}
+
 // Compares two int64_t for qsort, ascending.
 int number_compare(const void *a, const void *b);

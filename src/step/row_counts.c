@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "gswbench/fatal.h"
+#include "gswbench/number.h"
 #include "internal.h"
 
 // A row count, as read in the current step.
@@ -102,7 +103,7 @@ static void check_count(const struct row_counts *row_counts, const struct queued
                         int64_t rows)
 {
     const struct routing_shape *shape   = &queued->op->shape.routing;
-    int64_t                     maximum = (shape->rows + shape->multiple - 1) / shape->multiple * shape->multiple;
+    int64_t                     maximum = number_round_up(shape->rows, shape->multiple);
     char                        name[240];
     if (rows >= 0 && rows <= maximum && rows % shape->multiple == 0) {
         return;

@@ -20,7 +20,7 @@ struct block {
 
 static int64_t count_blocks(const struct op *op)
 {
-    return (mamba_channels(&op->shape.mamba) + BLOCK - 1) / BLOCK;
+    return number_groups(mamba_channels(&op->shape.mamba), BLOCK);
 }
 
 static void block_open(struct block *block, const struct mamba_shape *shape, int64_t index, const struct buffer *weight,

@@ -16,11 +16,6 @@ static int64_t count_slots(const struct op *op)
     return routing_slots(&op->shape.routing);
 }
 
-static int64_t count_rows(const struct op *op)
-{
-    return op->shape.routing.rows;
-}
-
 static void dispatch_slots(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct routing_shape *shape   = &loop->op->shape.routing;
@@ -69,7 +64,7 @@ static void combine_rows(const struct loop *loop, int64_t first, int64_t last, i
     }
 }
 
-const struct host_op host_combine = {.body = combine_rows, .count = count_rows, .each = floats};
+const struct host_op host_combine = {.body = combine_rows, .count = host_count_routed, .each = floats};
 
 static void combine_backward_slots(const struct loop *loop, int64_t first, int64_t last, int thread)
 {

@@ -9,14 +9,9 @@
 // Elements of a chunk, and chunks of scratch per thread. These chunks fit in the L1 cache in fp32.
 enum { CHUNK = 1024, ADAMW_ROWS = 5 };
 
-static int64_t chunks_of(int64_t elements)
-{
-    return (elements + CHUNK - 1) / CHUNK;
-}
-
 static int64_t count_chunks(const struct op *op)
 {
-    return chunks_of(op->shape.elements.elements);
+    return number_groups(op->shape.elements.elements, CHUNK);
 }
 
 static int64_t floats(const struct op *op)
@@ -46,27 +41,34 @@ static void clear(struct backend *backend, const struct op *op, const struct buf
 
 const struct host_op host_clear = {.run = clear};
 
-// Writes the amax of each of HOST_PARTS parts to shared scratch.
-static void magnitude_parts(const struct loop *loop, int64_t first, int64_t last, int thread)
+// Writes the sum of squares (OP_SQUARE_SUM) or else the amax of each of HOST_PARTS parts to shared scratch, in double.
+static void reduce_parts(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    const struct buffer *in    = loop->buffers;
-    int64_t              total = in->elements, chunks = chunks_of(total);
-    float               *space = host_space(loop, thread), *maxima = host_shared(loop->host, loop->op);
+    const struct buffer *in      = &loop->buffers[0];
+    int64_t              chunks  = number_groups(in->elements, CHUNK);
+    double              *results = host_shared(loop->host, loop->op);
+    float               *space   = host_space(loop, thread);
     for (int64_t part = first; part < last; part++) {
-        float   largest = 0;
-        int64_t end     = number_min(chunks * (part + 1) / HOST_PARTS * CHUNK, total);
+        results[part] = 0;
+        int64_t end   = number_min(chunks * (part + 1) / HOST_PARTS * CHUNK, in->elements);
         for (int64_t at = chunks * part / HOST_PARTS * CHUNK; at < end; at += CHUNK) {
-            int64_t count = number_min(CHUNK, end - at);
-            largest       = fmaxf(largest, row_magnitude(row_read(in, at, count, space), count));
+            int64_t      count  = number_min(CHUNK, end - at);
+            const float *values = row_read(in, at, count, space);
+            results[part]       = loop->op->kind == OP_SQUARE_SUM ? results[part] + row_deviation(values, 0, count)
+                                                                  : fmax(results[part], (double)row_magnitude(values, count));
         }
-        maxima[part] = largest;
     }
 }
 
 float host_find_magnitude(struct backend *backend, const struct op *op, const struct buffer *in)
 {
-    host_run_loop(backend, op, in, magnitude_parts, HOST_PARTS);
-    return row_maximum(host_shared(backend->state, op), HOST_PARTS);
+    host_run_loop(backend, op, in, reduce_parts, HOST_PARTS);
+    const double *maxima  = host_shared(backend->state, op);
+    double        largest = 0;
+    for (int part = 0; part < HOST_PARTS; part++) {
+        largest = fmax(largest, maxima[part]);
+    }
+    return (float)largest;
 }
 
 static void raise_magnitude(struct backend *backend, const struct op *op, const struct buffer *in, float *magnitude)
@@ -81,26 +83,9 @@ static void find_magnitude(struct backend *backend, const struct op *op, const s
 
 const struct host_op host_magnitude = {.run = find_magnitude, .each = floats, .shared = host_part_floats};
 
-// Writes the sum of squares of each of HOST_PARTS parts to shared scratch, in double.
-static void square_parts(const struct loop *loop, int64_t first, int64_t last, int thread)
-{
-    const struct buffer *in    = &loop->buffers[SQUARE_SUM_IN];
-    int64_t              total = loop->op->shape.elements.elements, chunks = chunks_of(total);
-    double              *sums  = host_shared(loop->host, loop->op);
-    float               *space = host_space(loop, thread);
-    for (int64_t part = first; part < last; part++) {
-        sums[part]  = 0;
-        int64_t end = number_min(chunks * (part + 1) / HOST_PARTS * CHUNK, total);
-        for (int64_t at = chunks * part / HOST_PARTS * CHUNK; at < end; at += CHUNK) {
-            int64_t count = number_min(CHUNK, end - at);
-            sums[part] += row_deviation(row_read(in, at, count, space), 0, count);
-        }
-    }
-}
-
 static void square_sum(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    host_run_loop(backend, op, buffers, square_parts, HOST_PARTS);
+    host_run_loop(backend, op, buffers, reduce_parts, HOST_PARTS);
     const double *sums = host_shared(backend->state, op);
     float        *out  = buffers[SQUARE_SUM_OUT].data;
     double        sum  = op->accumulates ? (double)*out : 0;

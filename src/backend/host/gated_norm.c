@@ -13,11 +13,6 @@ static int64_t width_of(const struct mamba_shape *shape)
     return mamba_inner(shape) / shape->groups;
 }
 
-static int64_t count_groups(const struct op *op)
-{
-    return op->shape.mamba.groups;
-}
-
 // Returns the number of floats of scratch per thread: ROWS rows of a group in fp32, and the sums of the weight gradient
 // in double.
 static int64_t floats(const struct op *op)
@@ -51,7 +46,7 @@ static void forward_groups(const struct loop *loop, int64_t first, int64_t last,
     }
 }
 
-const struct host_op host_gated_norm_forward = {.body = forward_groups, .count = count_groups, .each = floats};
+const struct host_op host_gated_norm_forward = {.body = forward_groups, .count = host_count_groups, .each = floats};
 
 // Computes the gradients at one position of a group. sums: the gradient of the weight, to which it adds.
 static void backward_position(const struct loop *loop, int64_t token, int64_t group, const float *weight, double *sums)

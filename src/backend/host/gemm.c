@@ -14,7 +14,7 @@ enum { MULTIPLE = 32, PARTS = 2 };    // C is divided at multiples of MULTIPLE; 
 
 static int64_t share(int64_t size, int64_t parts, int64_t part)
 {
-    int64_t multiples = (size + MULTIPLE - 1) / MULTIPLE;
+    int64_t multiples = number_groups(size, MULTIPLE);
     return number_min(size, multiples * part / parts * MULTIPLE);
 }
 
@@ -192,7 +192,7 @@ static void multiply_block(const struct loop *loop, const struct rectangle *bloc
 
 static int64_t block_side(int64_t size, int64_t minimum, int64_t maximum)
 {
-    int64_t half = (size + PARTS * MULTIPLE - 1) / (PARTS * MULTIPLE) * MULTIPLE;
+    int64_t half = number_groups(size, PARTS * MULTIPLE) * MULTIPLE;
     return half < minimum ? minimum : number_min(maximum, half);
 }
 
@@ -209,11 +209,6 @@ static struct rectangle first_block(const struct gemm_shape *shape, bool is_wide
                               .columns = block_side(shape->n, minimum.columns, bounds->columns)};
 }
 
-static int64_t count_blocks(int64_t size, int64_t side)
-{
-    return (size + side - 1) / side;
-}
-
 static bool is_all_wide(const struct buffer buffers[OP_OPERANDS])
 {
     return buffers[GEMM_A].format == FORMAT_F32 && buffers[GEMM_B].format == FORMAT_F32 &&
@@ -228,7 +223,7 @@ static void multiply_blocks(const struct loop *loop, int64_t first, int64_t last
     int64_t                  part    = scaling_depth((enum scaling)shape->scaling_a);
     int64_t                  depth   = is_wide ? shape->k : host_gemm_scales_parts(loop) ? part : BLOCK_DEPTH;
     struct rectangle         whole   = first_block(shape, is_wide);
-    int64_t                  across  = count_blocks(shape->n, whole.columns);
+    int64_t                  across  = number_groups(shape->n, whole.columns);
     for (int64_t index = first; index < last; index++) {
         struct rectangle block = {.row = index / across * whole.rows, .column = index % across * whole.columns};
         block.rows             = number_min(whole.rows, shape->m - block.row);
@@ -253,7 +248,7 @@ static void run(struct backend *backend, const struct op *op, const struct buffe
     } else {
         const struct gemm_shape *shape  = &op->shape.gemm;
         struct rectangle         block  = first_block(shape, is_all_wide(buffers));
-        int64_t                  blocks = count_blocks(shape->m, block.rows) * count_blocks(shape->n, block.columns);
+        int64_t                  blocks = number_groups(shape->m, block.rows) * number_groups(shape->n, block.columns);
         host_run_loop(backend, op, buffers, multiply_blocks, blocks);
     }
 }

@@ -45,6 +45,8 @@ int64_t host_scratch_bytes(struct backend *backend, const struct op *op);
 // Functions for host_op.count and host_op.shared that several ops use.
 int64_t host_count_rows(const struct op *op);
 int64_t host_count_tokens(const struct op *op);    // batch * sequence of shape.attention
+int64_t host_count_routed(const struct op *op);    // rows of shape.routing
+int64_t host_count_groups(const struct op *op);    // groups of shape.mamba
 int64_t host_part_floats(const struct op *op);     // space for HOST_PARTS fp32 or double results
 
 // Runs body for indices 0 .. count - 1, divided among the threads of the rank.
@@ -107,7 +109,7 @@ void panel_write(const struct buffer *buffer, const struct view *view, const str
 // Computes out = factor * a * b + keep * out with BLAS. If keep is 0, out is not read.
 void panel_multiply(const struct panel *out, const struct panel *a, const struct panel *b, float factor, float keep);
 
-// Returns the amax of a buffer. Overwrites HOST_PARTS floats of shared scratch, and CHUNK (elements.c) floats of each
+// Returns the amax of a buffer. Overwrites HOST_PARTS doubles of shared scratch, and CHUNK (elements.c) floats of each
 // thread's scratch.
 float host_find_magnitude(struct backend *backend, const struct op *op, const struct buffer *in);
 

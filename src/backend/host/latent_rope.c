@@ -11,48 +11,37 @@ static int64_t floats(const struct op *op)
     return LATENT_ROWS * op->shape.attention.rotary;
 }
 
-// Index of the first element of a token's head in each operand.
-struct latent_place {
-    int64_t query, up, key, value;    // query: in QUERY_UP and QUERY; up: in KEY_VALUE_UP; key, value: in KEY_VALUE
-};
-
-static struct latent_place place_of(const struct attention_shape *shape, int64_t token, int64_t head)
+// Index of the first element of a token's head in KEY_VALUE, which has all keys of a token, then all its values.
+static int64_t key_at(const struct attention_shape *shape, int64_t token, int64_t head)
 {
-    int64_t plain = shape->head_dim - shape->rotary, value = attention_value_dim(shape), row = token * shape->heads;
-    int64_t pair = row * (shape->head_dim + value);
-    return (struct latent_place){(row + head) * shape->head_dim, (row + head) * (plain + value),
-                                 pair + head * shape->head_dim, pair + shape->heads * shape->head_dim + head * value};
+    return token * shape->heads * (shape->head_dim + attention_value_dim(shape)) + head * shape->head_dim;
 }
 
-// A part of an operand: its slot and the index of the first element.
+// A part of a head: slot and first element in an input of the forward op (up) and in an output (out).
 struct part {
-    int     slot;
-    int64_t at;
+    int     up;
+    int64_t up_at;
+    int     out;
+    int64_t out_at, count;
+    bool    rotates;
 };
 
-// Rotates the rotary part of a head from an input of the forward op (up: QUERY_UP or SHARED_KEY) to an output (out:
-// QUERY or KEY_VALUE). Backward, rotates its gradient back from out to up.
-static void rotate_part(const struct loop *loop, struct part up, struct part out, const float *angles, float *space)
+// Copies or rotates a part from `up` to `out`. Backward, moves its gradient back from `out` to `up`.
+static void move_part(const struct loop *loop, const struct part *part, const float *angles, float *space)
 {
-    bool                   forward = loop->op->kind == OP_LATENT_ROPE_FORWARD;
-    struct attention_shape part    = loop->op->shape.attention;
-    part.head_dim                  = part.rotary;
-    struct part          source = forward ? up : out, target = forward ? out : up;
-    const struct buffer *from = &loop->buffers[source.slot], *to = &loop->buffers[target.slot];
-    const float         *in     = row_read(from, source.at, part.rotary, space);
-    float               *values = row_open(to, target.at, space + part.rotary);
-    rope_rotate(values, in, &part, angles, forward ? 1.0f : -1.0f);
-    row_close(to, target.at, part.rotary, values);
-}
-
-static void copy_part(const struct loop *loop, struct part up, struct part out, int64_t count)
-{
-    const struct buffer *upper = &loop->buffers[up.slot], *operand = &loop->buffers[out.slot];
-    if (loop->op->kind == OP_LATENT_ROPE_FORWARD) {
-        row_copy(operand, out.at, upper, up.at, count);
-    } else {
-        row_copy(upper, up.at, operand, out.at, count);
+    bool                 forward = loop->op->kind == OP_LATENT_ROPE_FORWARD;
+    const struct buffer *from    = &loop->buffers[forward ? part->up : part->out];
+    const struct buffer *to      = &loop->buffers[forward ? part->out : part->up];
+    int64_t              from_at = forward ? part->up_at : part->out_at, to_at = forward ? part->out_at : part->up_at;
+    if (!part->rotates) {
+        row_copy(to, to_at, from, from_at, part->count);
+        return;
     }
+    struct attention_shape rotary = {.head_dim = part->count, .rotary = part->count};
+    const float           *in     = row_read(from, from_at, part->count, space);
+    float                 *values = row_open(to, to_at, space + part->count);
+    rope_rotate(values, in, &rotary, angles, forward ? 1.0f : -1.0f);
+    row_close(to, to_at, part->count, values);
 }
 
 // Sums the gradient of the shared key over heads and then rotates the sum back. The order does not matter, because
@@ -61,11 +50,10 @@ static void sum_shared_key(const struct loop *loop, int64_t token, const float *
 {
     const struct attention_shape *shape  = &loop->op->shape.attention;
     const struct buffer          *shared = &loop->buffers[LATENT_ROPE_SHARED_KEY];
-    struct attention_shape        part   = *shape;
+    struct attention_shape        part   = {.head_dim = shape->rotary, .rotary = shape->rotary};
     float                        *sums   = space + 2 * shape->rotary;
-    part.head_dim                        = shape->rotary;
     for (int64_t head = 0; head < shape->heads; head++) {
-        int64_t      at = place_of(shape, token, head).key + shape->head_dim - shape->rotary;
+        int64_t      at = key_at(shape, token, head) + shape->head_dim - shape->rotary;
         const float *in = row_read(&loop->buffers[LATENT_ROPE_KEY_VALUE], at, shape->rotary, space);
         for (int64_t i = 0; i < shape->rotary; i++) {
             sums[i] = (head > 0 ? sums[i] : 0.0f) + in[i];
@@ -86,18 +74,18 @@ static void move_tokens(const struct loop *loop, int64_t first, int64_t last, in
     for (int64_t token = first; token < last; token++) {
         const float *angles = table + token % shape->sequence * rotary;
         for (int64_t head = 0; head < shape->heads; head++) {
-            struct latent_place at = place_of(shape, token, head);
-            copy_part(loop, (struct part){LATENT_ROPE_QUERY_UP, at.query}, (struct part){LATENT_ROPE_QUERY, at.query},
-                      plain);
-            rotate_part(loop, (struct part){LATENT_ROPE_QUERY_UP, at.query + plain},
-                        (struct part){LATENT_ROPE_QUERY, at.query + plain}, angles, space);
-            copy_part(loop, (struct part){LATENT_ROPE_KEY_VALUE_UP, at.up},
-                      (struct part){LATENT_ROPE_KEY_VALUE, at.key}, plain);
-            copy_part(loop, (struct part){LATENT_ROPE_KEY_VALUE_UP, at.up + plain},
-                      (struct part){LATENT_ROPE_KEY_VALUE, at.value}, value);
-            if (forward) {
-                rotate_part(loop, (struct part){LATENT_ROPE_SHARED_KEY, token * rotary},
-                            (struct part){LATENT_ROPE_KEY_VALUE, at.key + plain}, angles, space);
+            int64_t           query = (token * shape->heads + head) * shape->head_dim, key = key_at(shape, token, head);
+            int64_t           up       = (token * shape->heads + head) * (plain + value);
+            int64_t           value_at = key_at(shape, token, shape->heads) + head * value;
+            const struct part parts[]  = {
+                 {LATENT_ROPE_QUERY_UP, query, LATENT_ROPE_QUERY, query, plain, false},
+                 {LATENT_ROPE_QUERY_UP, query + plain, LATENT_ROPE_QUERY, query + plain, rotary, true},
+                 {LATENT_ROPE_KEY_VALUE_UP, up, LATENT_ROPE_KEY_VALUE, key, plain, false},
+                 {LATENT_ROPE_KEY_VALUE_UP, up + plain, LATENT_ROPE_KEY_VALUE, value_at, value, false},
+                 {LATENT_ROPE_SHARED_KEY, token * rotary, LATENT_ROPE_KEY_VALUE, key + plain, rotary, true},
+            };
+            for (int i = 0; i < (forward ? 5 : 4); i++) {    // backward: sum_shared_key handles the shared key
+                move_part(loop, &parts[i], angles, space);
             }
         }
         if (!forward) {

@@ -170,6 +170,16 @@ int64_t host_count_tokens(const struct op *op)
     return op->shape.attention.batch * op->shape.attention.sequence;
 }
 
+int64_t host_count_routed(const struct op *op)
+{
+    return op->shape.routing.rows;
+}
+
+int64_t host_count_groups(const struct op *op)
+{
+    return op->shape.mamba.groups;
+}
+
 int64_t host_part_floats(const struct op *op)
 {
     (void)op;

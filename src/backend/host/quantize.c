@@ -12,11 +12,6 @@ enum { TILE = SCALING_SIDE * SCALING_SIDE };
 // Tile of the transpose of an FP8 matrix, large enough to fill whole cache lines of the output.
 enum { TILE_ROWS = 64, TILE_COLUMNS = 256 };
 
-static int64_t tiles_of(int64_t count, int64_t tile)
-{
-    return (count + tile - 1) / tile;
-}
-
 static int64_t floats(const struct op *op)
 {
     (void)op;
@@ -225,7 +220,7 @@ static void transpose_tiles(const struct loop *loop, int64_t first, int64_t last
     const struct rows_shape *shape   = &loop->op->shape.rows;
     const uint8_t           *in      = loop->buffers[TRANSPOSE_IN].data;
     uint8_t                 *out     = loop->buffers[TRANSPOSE_OUT].data;
-    int64_t                  columns = tiles_of(shape->columns, TILE_COLUMNS);
+    int64_t                  columns = number_groups(shape->columns, TILE_COLUMNS);
     (void)thread;
     for (int64_t tile = first; tile < last; tile++) {
         int64_t begin = tile / columns * TILE_ROWS, end = number_min(begin + TILE_ROWS, shape->rows);
@@ -242,7 +237,7 @@ static void run_transpose(struct backend *backend, const struct op *op, const st
 {
     const struct rows_shape *shape = &op->shape.rows;
     host_run_loop(backend, op, buffers, transpose_tiles,
-                  tiles_of(shape->rows, TILE_ROWS) * tiles_of(shape->columns, TILE_COLUMNS));
+                  number_groups(shape->rows, TILE_ROWS) * number_groups(shape->columns, TILE_COLUMNS));
 }
 
 const struct host_op host_transpose = {.run = run_transpose};

@@ -147,35 +147,32 @@ static void find_parts(const struct loop *loop, int64_t first, int64_t last, int
     }
 }
 
-static float find_transformed(struct backend *backend, const struct op *op, const struct buffer buffers[])
-{
-    host_run_loop(backend, op, buffers, find_parts, HOST_PARTS);
-    return row_maximum(host_shared(backend->state, op), HOST_PARTS);
-}
-
 // Quantizes a matrix to NVFP4. The buffers of the per-tensor scales hold the amax until all tiles are quantized, then
 // the inverse scale.
 void host_quantize_nv(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
     const struct quantize_shape *shape = &op->shape.quantize;
-    float *own = buffers[QUANTIZE_TENSOR_SCALE].data, *other = buffers[QUANTIZE_TRANSPOSED_TENSOR_SCALE].data;
-    float  largest    = own != NULL || !shape->transforms ? host_find_magnitude(backend, op, &buffers[QUANTIZE_IN]) : 0;
-    float  transposed = other == NULL ? 0 : shape->transforms ? find_transformed(backend, op, buffers) : largest;
-    if (own != NULL) {
-        *own = largest;
-        memset(buffers[QUANTIZE_INVERSE_SCALE].data, 0,
-               (size_t)scaling_inverses(SCALING_NV, shape->rows, shape->columns));
+    float *scales[]   = {buffers[QUANTIZE_TENSOR_SCALE].data, buffers[QUANTIZE_TRANSPOSED_TENSOR_SCALE].data};
+    void  *inverses[] = {buffers[QUANTIZE_INVERSE_SCALE].data, buffers[QUANTIZE_TRANSPOSED_INVERSE_SCALE].data};
+    float  largest[2] = {0, 0};
+    if (scales[0] != NULL || !shape->transforms) {
+        largest[0] = largest[1] = host_find_magnitude(backend, op, &buffers[QUANTIZE_IN]);
     }
-    if (other != NULL) {
-        *other = transposed;
-        memset(buffers[QUANTIZE_TRANSPOSED_INVERSE_SCALE].data, 0,
-               (size_t)scaling_inverses(SCALING_NV, shape->columns, shape->rows));
+    if (scales[1] != NULL && shape->transforms) {
+        host_run_loop(backend, op, buffers, find_parts, HOST_PARTS);
+        largest[1] = row_maximum(host_shared(backend->state, op), HOST_PARTS);
+    }
+    for (int i = 0; i < 2; i++) {
+        if (scales[i] != NULL) {
+            int64_t rows = i == 0 ? shape->rows : shape->columns, columns = i == 0 ? shape->columns : shape->rows;
+            *scales[i] = largest[i];
+            memset(inverses[i], 0, (size_t)scaling_inverses(SCALING_NV, rows, columns));
+        }
     }
     host_run_loop(backend, op, buffers, quantize_tiles, scaling_sides(shape->rows) * scaling_sides(shape->columns));
-    if (own != NULL) {
-        *own = 1 / fp4_tensor_scale(largest);
-    }
-    if (other != NULL) {
-        *other = 1 / fp4_tensor_scale(transposed);
+    for (int i = 0; i < 2; i++) {
+        if (scales[i] != NULL) {
+            *scales[i] = 1 / fp4_tensor_scale(largest[i]);
+        }
     }
 }

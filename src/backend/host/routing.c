@@ -260,8 +260,7 @@ static void count_slots(const struct loop *loop)
         token_counts[choices.experts[choice]] += choices.probabilities[choice] != DROPPED;
     }
     for (int64_t expert = 0; expert < shape->experts; expert++) {
-        token_counts[expert] =
-            (int32_t)((token_counts[expert] + shape->multiple - 1) / shape->multiple * shape->multiple);
+        token_counts[expert] = (int32_t)number_round_up(token_counts[expert], shape->multiple);
     }
 }
 
@@ -419,12 +418,7 @@ static void backward_rows(const struct loop *loop, int64_t first, int64_t last, 
     }
 }
 
-static void run_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    host_run_loop(backend, op, buffers, backward_rows, op->shape.routing.rows);
-}
-
-const struct host_op host_route_backward = {.run = run_backward, .each = backward_floats};
+const struct host_op host_route_backward = {.body = backward_rows, .count = host_count_routed, .each = backward_floats};
 
 static void balance(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {

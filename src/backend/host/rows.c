@@ -156,21 +156,24 @@ double row_deviation(const float *x, double mean, int64_t count)
     return sum_products(x, x, mean, count);
 }
 
-float row_maximum(const float *x, int64_t count)
+// Returns the maximum of x, or of |x|, which ignores NaN, and `least`.
+static inline float find_maximum(const float *x, int64_t count, bool is_magnitude, float least)
 {
     enum { WIDTH = 32 };
-    float maxima[WIDTH];
+    float   maxima[WIDTH];
+    int64_t whole = count - count % WIDTH;
     for (int lane = 0; lane < WIDTH; lane++) {
-        maxima[lane] = -INFINITY;
+        maxima[lane] = least;
     }
-    int64_t i = 0;
-    for (; i + WIDTH <= count; i += WIDTH) {
+    for (int64_t i = 0; i < whole; i += WIDTH) {
         for (int lane = 0; lane < WIDTH; lane++) {
-            maxima[lane] = x[i + lane] > maxima[lane] ? x[i + lane] : maxima[lane];
+            float value  = is_magnitude ? fabsf(x[i + lane]) : x[i + lane];
+            maxima[lane] = value > maxima[lane] ? value : maxima[lane];
         }
     }
-    for (; i < count; i++) {
-        maxima[0] = x[i] > maxima[0] ? x[i] : maxima[0];
+    for (int64_t i = whole; i < count; i++) {
+        float value = is_magnitude ? fabsf(x[i]) : x[i];
+        maxima[0]   = value > maxima[0] ? value : maxima[0];
     }
     for (int lane = 1; lane < WIDTH; lane++) {
         maxima[0] = maxima[lane] > maxima[0] ? maxima[lane] : maxima[0];
@@ -178,19 +181,14 @@ float row_maximum(const float *x, int64_t count)
     return maxima[0];
 }
 
+float row_maximum(const float *x, int64_t count)
+{
+    return find_maximum(x, count, false, -INFINITY);
+}
+
 float row_magnitude(const float *x, int64_t count)
 {
-    enum { WIDTH = 32 };
-    float maxima[WIDTH] = {0};
-    for (int64_t i = 0; i + WIDTH <= count; i += WIDTH) {
-        for (int lane = 0; lane < WIDTH; lane++) {
-            maxima[lane] = fabsf(x[i + lane]) > maxima[lane] ? fabsf(x[i + lane]) : maxima[lane];
-        }
-    }
-    for (int64_t i = count - count % WIDTH; i < count; i++) {
-        maxima[0] = fabsf(x[i]) > maxima[0] ? fabsf(x[i]) : maxima[0];
-    }
-    return row_maximum(maxima, WIDTH);
+    return find_maximum(x, count, true, 0);
 }
 
 void row_scale(float *to, const float *x, int64_t count, float factor)

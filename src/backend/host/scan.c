@@ -41,12 +41,7 @@ static int64_t chunk_of(const struct mamba_shape *shape)
 
 static int64_t count_chunks(const struct mamba_shape *shape)
 {
-    return (shape->sequence + shape->chunk - 1) / shape->chunk;
-}
-
-static int64_t count_groups(const struct op *op)
-{
-    return op->shape.mamba.groups;
+    return number_groups(shape->sequence, shape->chunk);
 }
 
 static int64_t forward_floats(const struct op *op)
@@ -267,7 +262,7 @@ static void forward_groups(const struct loop *loop, int64_t first, int64_t last,
     }
 }
 
-const struct host_op host_scan_forward = {.body = forward_groups, .count = count_groups, .each = forward_floats};
+const struct host_op host_scan_forward = {.body = forward_groups, .count = host_count_groups, .each = forward_floats};
 
 // Computes mixed = exp(L_i - L_j) (C_i . B_j), and products = exp(L_i - L_j) (dy_i . u_j), the gradient of C_i . B_j.
 // Both are zero for j > i. Adds the gradient of L from within the chunk to slope_sum.
@@ -440,4 +435,5 @@ static void backward_groups(const struct loop *loop, int64_t first, int64_t last
     }
 }
 
-const struct host_op host_scan_backward = {.body = backward_groups, .count = count_groups, .each = backward_floats};
+const struct host_op host_scan_backward = {
+    .body = backward_groups, .count = host_count_groups, .each = backward_floats};
