@@ -280,22 +280,14 @@ static status measure_disturbance(struct distinct_op *distinct, const struct dis
     return result;
 }
 
-// Measures delay and contention of every communication op on CPU ranks. Collective.
-static status disturbance_measure(struct distinct_ops *list, const struct distinct_op *between,
-                                  const struct calibrate_setup *setup)
-{
-    status result = OK;
-    for (int32_t i = 0; i < list->count && !failed(&result); i++) {
-        if (op_is_communication((enum op_kind)list->ops[i].op.kind)) {
-            result = measure_disturbance(&list->ops[i], between, setup);
-        }
-    }
-    return result;
-}
-
 status calibrate_communications(struct distinct_ops *list, const struct calibrate_setup *setup)
 {
     const struct distinct_op *between = choose_between(list);
     TRY(microbenchmarks_measure(list, between, setup));
-    return setup->backend->ops->is_device ? OK : disturbance_measure(list, between, setup);
+    for (int32_t i = 0; i < list->count && !setup->backend->ops->is_device; i++) {
+        if (is_communication(&list->ops[i])) {
+            TRY(measure_disturbance(&list->ops[i], between, setup));
+        }
+    }
+    return OK;
 }

@@ -9,7 +9,6 @@
 
 #include "gswbench/arena.h"
 #include "gswbench/clock.h"
-#include "gswbench/fp8.h"
 #include "gswbench/random.h"
 #include "internal.h"
 
@@ -181,22 +180,6 @@ static void add_ops(struct microbenchmark *bench, const struct distinct_op *dist
     free(tensors);
 }
 
-static void draw_values(void *values, enum format format, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++) {
-        float value = random_normal(0, (uint64_t)i);
-        if (format == FORMAT_F32) {
-            ((float *)values)[i] = value;
-        } else if (format == FORMAT_BF16) {
-            ((bf16 *)values)[i] = bf16_from_float(value);
-        } else if (format == FORMAT_E2M1) {
-            element_write(format, values, i, value);
-        } else {
-            ((uint8_t *)values)[i] = fp8_from_float(format, value);
-        }
-    }
-}
-
 // Fills all operands with random values; large operands repeat 1,024 values.
 static void fill_operands(struct microbenchmark *bench)
 {
@@ -206,7 +189,9 @@ static void fill_operands(struct microbenchmark *bench)
         int64_t              count  = tensor->elements < DRAWN ? tensor->elements : DRAWN;
         int64_t              drawn  = format_bytes(tensor->format, count);
         char                *values = memory_allocate((size_t)tensor->bytes);
-        draw_values(values, tensor->format, count);
+        for (int64_t element = 0; element < count; element++) {
+            element_write(tensor->format, values, element, random_normal(0, (uint64_t)element));
+        }
         for (int64_t first = drawn; first < tensor->bytes; first += drawn) {
             int64_t left = tensor->bytes - first;
             memcpy(values + first, values, (size_t)(left < drawn ? left : drawn));

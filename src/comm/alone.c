@@ -37,12 +37,7 @@ static void make_noise(struct comm_group *group, enum format format)
     group->noise  = memory_resize(group->noise, (size_t)format_bytes(format, NOISE_ELEMENTS));
     group->format = format;
     for (int64_t i = 0; i < NOISE_ELEMENTS; i++) {
-        float value = random_normal(0, (uint64_t)i);
-        if (format == FORMAT_BF16) {
-            ((bf16 *)group->noise)[i] = bf16_from_float(value);
-        } else {
-            ((float *)group->noise)[i] = value;
-        }
+        element_write(format, group->noise, i, random_normal(0, (uint64_t)i));
     }
 }
 

@@ -13,6 +13,7 @@
 #include "gswbench/arena.h"
 #include "gswbench/fatal.h"
 #include "gswbench/fp4.h"
+#include "gswbench/number.h"
 
 // Numbers of the random streams of data. Weights have streams with lower numbers (src/build/weights.c).
 static const uint64_t token_stream      = UINT64_MAX;
@@ -198,9 +199,8 @@ static void weight_values(const struct weight *weight, uint64_t seed, int64_t fi
 {
     for (int i = 0; i < weight->part_count; i++) {
         const struct weight_part *part  = &weight->part[i];
-        int64_t                   begin = part->offset > first ? part->offset : first;
-        int64_t                   end   = part->offset + part->local_rows * part->local_columns;
-        end                             = end < first + count ? end : first + count;
+        int64_t                   begin = number_max(part->offset, first);
+        int64_t end = number_min(part->offset + part->local_rows * part->local_columns, first + count);
         if (begin < end) {
             part_values(part, seed, begin - part->offset, end - part->offset, values + begin - first);
         }
@@ -214,9 +214,8 @@ static float *slice_values(const struct plan *plan, const struct plan_unit *unit
     float *values = memory_allocate((size_t)slice.elements * sizeof(*values));
     for (int32_t w = unit->first_weight; w < unit->first_weight + unit->weight_count; w++) {
         const struct weight *weight = &plan->weights[w];
-        int64_t              begin  = weight->first > slice.first ? weight->first : slice.first;
-        int64_t              end    = weight->first + weight->rows * weight->columns;
-        end                         = end < slice.first + slice.elements ? end : slice.first + slice.elements;
+        int64_t              begin  = number_max(weight->first, slice.first);
+        int64_t end = number_min(weight->first + weight->rows * weight->columns, slice.first + slice.elements);
         if (begin < end) {
             weight_values(weight, seed, begin - weight->first, end - begin, values + begin - slice.first);
         }
@@ -229,6 +228,21 @@ static status read_drawn(void *context, const struct weight *weight, float *valu
     const uint64_t *seed = context;
     weight_values(weight, *seed, 0, weight->rows * weight->columns, values);
     return OK;
+}
+
+// Sets all elements of a tensor, if there is one. Values other than zero are for fp32 tensors.
+static void fill(struct step *step, const struct plan *plan, int32_t tensor, float value)
+{
+    if (tensor < 0) {
+        return;
+    }
+    int64_t elements = plan->tensors[tensor].elements;
+    float  *values   = memory_allocate((size_t)elements * sizeof(*values));
+    for (int64_t i = 0; i < elements; i++) {
+        values[i] = value;
+    }
+    step_write(step, tensor, values);
+    free(values);
 }
 
 static void initialise_unit(struct step *step, const struct plan *plan, const struct plan_unit *unit, uint64_t seed)
@@ -255,17 +269,10 @@ static void initialise_unit(struct step *step, const struct plan *plan, const st
         step_write(step, unit->master, values);
         free(values);
     }
-    if (unit->is_frozen) {
-        return;
+    if (!unit->is_frozen) {
+        fill(step, plan, unit->first_moment, 0);
+        fill(step, plan, unit->second_moment, 0);
     }
-    values                  = memory_allocate((size_t)unit->updated.elements * sizeof(*values));
-    const int32_t moments[] = {unit->first_moment, unit->second_moment};
-    for (int i = 0; i < 2; i++) {
-        if (moments[i] >= 0) {
-            step_write(step, moments[i], values);
-        }
-    }
-    free(values);
 }
 
 // Returns the radians per position of rotary pair i, with Llama 3.1 scaling: frequencies with long wavelengths are
@@ -286,17 +293,6 @@ static double rope_frequency(const struct model_config *model, int64_t i, int64_
     return frequency * (blend + (1 - blend) / model->rope_scaling);
 }
 
-static void fill(struct step *step, const struct plan *plan, int32_t tensor, float value)
-{
-    int64_t elements = plan->tensors[tensor].elements;
-    float  *values   = memory_allocate((size_t)elements * sizeof(*values));
-    for (int64_t i = 0; i < elements; i++) {
-        values[i] = value;
-    }
-    step_write(step, tensor, values);
-    free(values);
-}
-
 static void initialise_scaling(struct step *step, const struct plan *plan)
 {
     const struct plan_scaling *scaling = &plan->scaling;
@@ -307,9 +303,7 @@ static void initialise_scaling(struct step *step, const struct plan *plan)
     fill(step, plan, scaling->factors, 1);
     fill(step, plan, scaling->amaxes, 0);
     fill(step, plan, plan->clip_scale, NAN);    // with a NaN, AdamW records amaxes without an update
-    if (scaling->history >= 0) {
-        fill(step, plan, scaling->history, 0);
-    }
+    fill(step, plan, scaling->history, 0);
 }
 
 static void initialise_rope(struct step *step, const struct plan *plan)
@@ -351,9 +345,7 @@ static void initialise_positions(struct step *step, const struct plan *plan)
 void data_initialise_state(struct step *step, const struct plan *plan)
 {
     initialise_scaling(step, plan);
-    if (plan->router_bias >= 0) {
-        fill(step, plan, plan->router_bias, 0);
-    }
+    fill(step, plan, plan->router_bias, 0);
     initialise_rope(step, plan);
     initialise_positions(step, plan);
 }

@@ -81,9 +81,8 @@ struct op_hooks {
 enum observer_place { OBSERVER_CHECK, OBSERVER_WATCH, OBSERVER_TRACE, OBSERVER_SKIP, OBSERVER_TEST, OBSERVER_FAULT };
 enum { OBSERVER_COUNT = OBSERVER_FAULT + 1 };
 struct op_observer {
-    const struct op_hooks *hooks;
+    const struct op_hooks *hooks;    // NULL: no observer
     void                  *state;
-    enum observer_place    place;
 };
 
 // All streams of a rank.
@@ -95,11 +94,11 @@ struct streams {
     struct row_counts            *row_counts;    // NULL: no row counts are read in the step
     struct step_progress         *progress;      // points to `unseen` if no watchdog reads it
     struct step_progress          unseen;
-    struct op_observer            observers[OBSERVER_COUNT];    // [observer_count], sorted by place
-    int                           observer_count;
-    struct op_time               *carried;          // [ops]: receives times of ops staged in host memory; NULL: off
-    struct stalls                *stalls;           // stall timers of the device's compute stream; NULL: off
-    int                           rank, threads;    // threads: number of started threads
+    struct op_observer            observers[OBSERVER_COUNT];
+    int                           observer_count;    // observers with hooks
+    struct op_time               *carried;           // [ops]: receives times of ops staged in host memory; NULL: off
+    struct stalls                *stalls;            // stall timers of the device's compute stream; NULL: off
+    int                           rank, threads;     // threads: number of started threads
     pthread_mutex_t               mutex;
     pthread_cond_t                changed;            // steps, running or is_closing has changed
     int                           running;            // number of threads that are still in the step
@@ -108,7 +107,7 @@ struct streams {
     bool                          is_closing;
 };
 
-// observers_set sets the observer of this `place`, and replaces the previous one; hooks = NULL removes it.
+// observers_set sets the observer of this `place`; hooks = NULL removes it.
 // observers_allow_replay returns whether all observers permit a graph replay, which calls no hooks around ops.
 void observers_set(struct streams *streams, enum observer_place place, const struct op_hooks *hooks, void *state);
 bool observers_allow_replay(const struct streams *streams);
@@ -264,9 +263,8 @@ void row_counts_clear(const struct streams *streams, const struct known_rows *no
 void row_counts_align(const struct plan *plan, const struct op *op, struct buffer buffers[OP_OPERANDS]);
 
 // The stalls functions measure how long a device's compute stream waits for other streams (trace.c). The compute time
-// of a step excludes these waits. stalls_begin and stalls_end enclose the waits of an op. stalls_mark_end marks the end
-// of the compute time, after the last compute op and before the streams join.
+// of a step excludes these waits. stalls_mark marks the begin and the end of the waits of an op. stalls_mark_end marks
+// the end of the compute time, after the last compute op and before the streams join. Without timers they do nothing.
 void stalls_close(const struct streams *streams, struct stalls *stalls);
-void stalls_begin(const struct streams *streams, const struct queued_op *queued);
-void stalls_end(const struct streams *streams, const struct queued_op *queued);
+void stalls_mark(const struct streams *streams, const struct queued_op *queued, bool is_end);
 void stalls_mark_end(const struct streams *streams);

@@ -32,23 +32,13 @@ static int sum_of(const struct op *op, const struct plan_group *group)
 static int64_t source_of(const struct op *op, const struct plan_group *group, int64_t part)
 {
     int64_t peer = op->shape.communication.peer;
-    switch ((enum op_kind)op->kind) {
-    case OP_ALL_GATHER:
-    case OP_ALL_TO_ALL:
+    if (op->kind == OP_ALL_GATHER || op->kind == OP_ALL_TO_ALL) {
         return part;
-    case OP_ROTATE:
-        return ((group->index - peer) % group->size + group->size) % group->size;
-    case OP_BROADCAST:
-    case OP_RECEIVE:
-        return peer;
-    case OP_ALL_REDUCE:
-    case OP_ALL_REDUCE_MAXIMUM:
-    case OP_REDUCE_SCATTER:
-    case OP_SEND:
-    case OP_ANY_COMPUTE:
-        return -1;
     }
-    return -1;
+    if (op->kind == OP_ROTATE) {
+        return ((group->index - peer) % group->size + group->size) % group->size;
+    }
+    return op->kind == OP_BROADCAST || op->kind == OP_RECEIVE ? peer : -1;
 }
 
 static void fill(const struct streams *streams, const struct buffer *buffer, float number)

@@ -73,24 +73,16 @@ static void execute(struct streams *streams, const struct queued_op *queued)
     }
 }
 
-static void hold_stream(struct streams *streams, const struct queued_op *queued)
+static void wait_for_others(struct streams *streams, const struct queued_op *queued)
 {
-    if (streams->stalls != NULL) {
-        stalls_begin(streams, queued);
+    if (queued->wait_count == 0 || streams->device_streams == NULL) {
+        return;
     }
+    stalls_mark(streams, queued, false);
     for (int32_t i = 0; i < queued->wait_count; i++) {
         streams->device_streams->wait(streams->backend, queued->op->stream, queued->waits[i].event);
     }
-    if (streams->stalls != NULL) {
-        stalls_end(streams, queued);
-    }
-}
-
-static void wait_for_others(struct streams *streams, const struct queued_op *queued)
-{
-    if (queued->wait_count > 0 && streams->device_streams != NULL) {
-        hold_stream(streams, queued);
-    }
+    stalls_mark(streams, queued, true);
 }
 
 static void tell_others(struct streams *streams, const struct queued_op *queued)
@@ -105,29 +97,30 @@ static void tell_others(struct streams *streams, const struct queued_op *queued)
 static void run_observed(struct streams *streams, const struct queued_op *queued)
 {
     const struct op_observer *observers = streams->observers;
-    int                       count = streams->observer_count, entered = 0;
-    bool                      runs = true;
-    for (int i = 0; i < count; i++) {
-        if (observers[i].hooks->before_waits != NULL) {
+    int                       entered   = 0;
+    bool                      runs      = true;
+    for (int i = 0; i < OBSERVER_COUNT; i++) {
+        if (observers[i].hooks != NULL && observers[i].hooks->before_waits != NULL) {
             observers[i].hooks->before_waits(streams, queued, observers[i].state);
         }
     }
     wait_for_others(streams, queued);
-    for (; entered < count && runs; entered += runs) {
+    for (; entered < OBSERVER_COUNT && runs; entered += runs) {
         const struct op_observer *observer = &observers[entered];
-        runs = observer->hooks->before == NULL || observer->hooks->before(streams, queued, observer->state);
+        runs                               = observer->hooks == NULL || observer->hooks->before == NULL ||
+               observer->hooks->before(streams, queued, observer->state);
     }
     if (runs) {
         execute(streams, queued);
     }
     while (entered-- > 0) {
-        if (observers[entered].hooks->after != NULL) {
+        if (observers[entered].hooks != NULL && observers[entered].hooks->after != NULL) {
             observers[entered].hooks->after(streams, queued, observers[entered].state);
         }
     }
     tell_others(streams, queued);
-    for (int i = count - 1; i >= 0; i--) {
-        if (observers[i].hooks->after_event != NULL) {
+    for (int i = OBSERVER_COUNT - 1; i >= 0; i--) {
+        if (observers[i].hooks != NULL && observers[i].hooks->after_event != NULL) {
             observers[i].hooks->after_event(streams, queued, observers[i].state);
         }
     }
@@ -167,29 +160,15 @@ void queued_op_run_alone(struct step *step, const struct queued_op *queued)
 
 void observers_set(struct streams *streams, enum observer_place place, const struct op_hooks *hooks, void *state)
 {
-    struct op_observer *observers = streams->observers;
-    int                 kept      = 0;
-    for (int i = 0; i < streams->observer_count; i++) {
-        if (observers[i].place != place) {
-            observers[kept++] = observers[i];
-        }
-    }
-    streams->observer_count = kept;
-    if (hooks == NULL) {
-        return;
-    }
-    for (; kept > 0 && observers[kept - 1].place > place; kept--) {
-        observers[kept] = observers[kept - 1];
-    }
-    observers[kept] = (struct op_observer){hooks, state, place};
-    streams->observer_count++;
+    streams->observer_count += (hooks != NULL) - (streams->observers[place].hooks != NULL);
+    streams->observers[place] = (struct op_observer){hooks, state};
 }
 
 bool observers_allow_replay(const struct streams *streams)
 {
     bool allow = true;
-    for (int i = 0; i < streams->observer_count; i++) {
-        allow &= streams->observers[i].hooks->allows_replay;
+    for (int place = 0; place < OBSERVER_COUNT; place++) {
+        allow &= streams->observers[place].hooks == NULL || streams->observers[place].hooks->allows_replay;
     }
     return allow;
 }

@@ -29,9 +29,9 @@ static void run_device(struct step *step)
 void step_run(struct step *step)
 {
     const struct streams *streams = &step->streams;
-    for (int i = 0; i < streams->observer_count; i++) {
+    for (int i = 0; i < OBSERVER_COUNT; i++) {
         const struct op_observer *observer = &streams->observers[i];
-        if (observer->hooks->before_step != NULL) {
+        if (observer->hooks != NULL && observer->hooks->before_step != NULL) {
             observer->hooks->before_step(step, observer->state);
         }
     }
@@ -41,9 +41,9 @@ void step_run(struct step *step)
         fingerprints_begin(&step->streams, false);
         streams_run(&step->streams);
     }
-    for (int i = streams->observer_count - 1; i >= 0; i--) {
+    for (int i = OBSERVER_COUNT - 1; i >= 0; i--) {
         const struct op_observer *observer = &streams->observers[i];
-        if (observer->hooks->after_step != NULL) {
+        if (observer->hooks != NULL && observer->hooks->after_step != NULL) {
             observer->hooks->after_step(step, observer->state);
         }
     }

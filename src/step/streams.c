@@ -144,9 +144,7 @@ void streams_run(struct streams *streams)
     double began = clock_seconds();
     run_queue(&streams->queues[STREAM_COMPUTE]);
     streams->compute_seconds = clock_seconds() - began - streams->queues[STREAM_COMPUTE].waited_seconds;
-    if (streams->stalls != NULL) {
-        stalls_mark_end(streams);
-    }
+    stalls_mark_end(streams);
 
     pthread_mutex_lock(&streams->mutex);
     while (streams->running > 0) {
@@ -201,9 +199,7 @@ void issue_run(const struct issue *issue)
     for (int32_t i = 0; i < issue->count; i++) {
         queued_op_run(streams, &issue->ops[i]);
     }
-    if (streams->stalls != NULL) {
-        stalls_mark_end(streams);
-    }
+    stalls_mark_end(streams);
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
         if (issue->ends[stream] != NULL) {
             device_streams->record(backend, stream, issue->ends[stream]);

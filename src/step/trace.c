@@ -232,26 +232,21 @@ void stalls_close(const struct streams *streams, struct stalls *stalls)
     free(stalls);
 }
 
-static void mark_stall(const struct streams *streams, void *event)
+void stalls_mark(const struct streams *streams, const struct queued_op *queued, bool is_end)
 {
-    if (event != NULL) {
-        streams->device_streams->mark(streams->backend, STREAM_COMPUTE, event);
+    if (streams->stalls != NULL) {
+        const struct event_pair *pair = &streams->stalls->list[queued->number - 1];
+        if (pair->begin != NULL) {
+            streams->device_streams->mark(streams->backend, STREAM_COMPUTE, is_end ? pair->end : pair->begin);
+        }
     }
-}
-
-void stalls_begin(const struct streams *streams, const struct queued_op *queued)
-{
-    mark_stall(streams, streams->stalls->list[queued->number - 1].begin);
-}
-
-void stalls_end(const struct streams *streams, const struct queued_op *queued)
-{
-    mark_stall(streams, streams->stalls->list[queued->number - 1].end);
 }
 
 void stalls_mark_end(const struct streams *streams)
 {
-    mark_stall(streams, streams->stalls->end);
+    if (streams->stalls != NULL) {
+        streams->device_streams->mark(streams->backend, STREAM_COMPUTE, streams->stalls->end);
+    }
 }
 
 void step_time_stalls(struct step *step)

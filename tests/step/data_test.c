@@ -259,6 +259,7 @@ Test(data, initialises_weight_master_and_moments_of_slices)
     plan.unit_count    = 1;
     step.bytes[WEIGHT] = sizeof(rounded);
     step.bytes[MASTER] = step.bytes[FIRST] = step.bytes[SECOND] = sizeof(zeros);
+    plan.tensors[FIRST].elements = plan.tensors[SECOND].elements = 12;
 
     data_initialise(&step, &plan, 1);
 
