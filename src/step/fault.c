@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "gswbench/clock.h"

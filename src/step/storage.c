@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Allocates the step's storages (enum storage) after checking that every rank's plan fits in memory. If the
 // communicator can allocate memory, it allocates the storages that communication ops use, and the backend the others.
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "gswbench/number.h"

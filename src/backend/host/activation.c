@@ -11,12 +11,6 @@ static bool is_gated(const struct op *op)
     return op->shape.rows.variant == ACTIVATION_SWIGLU || op->shape.rows.variant == ACTIVATION_GEGLU;
 }
 
-// Returns the number of floats of scratch per thread: rows of the output gradient, of gate and up and their gradients.
-static int64_t floats(const struct op *op)
-{
-    return 5 * op->shape.rows.columns;
-}
-
 // Computes an activation, or, if the gradient of its output is given, the gradient of its input. Inlined into the
 // switch below, so that each variant has its own vectorised loop.
 static inline __attribute__((always_inline)) void apply(float *restrict to, const float *gradient, const float *in,
@@ -75,5 +69,6 @@ static void compute_rows(const struct loop *loop, int64_t first, int64_t last, i
     }
 }
 
-const struct host_op host_activation_forward  = {.body = compute_rows, .count = host_count_rows, .each = floats};
-const struct host_op host_activation_backward = {.body = compute_rows, .count = host_count_rows, .each = floats};
+// Scratch per thread: rows of the output gradient, of gate and up and their gradients.
+const struct host_op host_activation_forward  = {.body = compute_rows, .count = host_count_rows, .rows = 5};
+const struct host_op host_activation_backward = {.body = compute_rows, .count = host_count_rows, .rows = 5};

@@ -15,7 +15,7 @@ struct block {
     int64_t                   channel, count;
     float                     weight[BLOCK * TAPS_MAX], bias[BLOCK];
     float                     in[TAPS_MAX][BLOCK], slope[TAPS_MAX][BLOCK];
-    double                    d_weight[BLOCK][TAPS_MAX], d_bias[BLOCK];
+    double                    d_weight[BLOCK * TAPS_MAX], d_bias[BLOCK];
 };
 
 static int64_t count_blocks(const struct op *op)
@@ -103,7 +103,7 @@ static void add_position(struct block *block, const struct buffer *gradient, int
         slope[i] = d_out[i] * arithmetic_silu_slope(sum[i]);
         block->d_bias[i] += (double)slope[i];
         for (int64_t tap = 0; tap < taps; tap++) {
-            block->d_weight[i][tap] += (double)slope[i] * (double)block->in[(position + 1 + tap) % taps][i];
+            block->d_weight[i * taps + tap] += (double)slope[i] * (double)block->in[(position + 1 + tap) % taps][i];
         }
     }
 }
@@ -147,21 +147,15 @@ static void backward_blocks(const struct loop *loop, int64_t first, int64_t last
     (void)thread;
     for (int64_t index = first; index < last; index++) {
         struct block block;
-        float        weight[BLOCK * TAPS_MAX], bias[BLOCK];
         block_open(&block, shape, index, &loop->buffers[CONVOLUTION_GRADIENT_WEIGHT_IN],
                    &loop->buffers[CONVOLUTION_GRADIENT_BIAS_IN]);
         for (int64_t sequence = 0; sequence < shape->batch; sequence++) {
             backward_sequence(&block, loop->buffers, sequence);
         }
-        for (int64_t i = 0; i < block.count; i++) {
-            bias[i] = (float)block.d_bias[i];
-            for (int64_t tap = 0; tap < shape->taps; tap++) {
-                weight[i * shape->taps + tap] = (float)block.d_weight[i][tap];
-            }
-        }
-        row_store(&loop->buffers[CONVOLUTION_GRADIENT_WEIGHT], block.channel * shape->taps, block.count * shape->taps,
-                  weight, loop->op->accumulates);
-        row_store(&loop->buffers[CONVOLUTION_GRADIENT_BIAS], block.channel, block.count, bias, loop->op->accumulates);
+        row_store_sums(&loop->buffers[CONVOLUTION_GRADIENT_WEIGHT], block.channel * shape->taps,
+                       block.count * shape->taps, block.d_weight, block.weight, loop->op->accumulates);
+        row_store_sums(&loop->buffers[CONVOLUTION_GRADIENT_BIAS], block.channel, block.count, block.d_bias, block.bias,
+                       loop->op->accumulates);
     }
 }
 

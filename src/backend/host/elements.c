@@ -235,12 +235,7 @@ static void muon(struct backend *backend, const struct op *op, const struct buff
 const struct host_op host_muon = {.run = muon, .each = floats};
 
 // The column sums of a matrix (the gradient of a bias): columns are divided among the threads, and each column is added
-// in row order in double. Returns the number of floats of scratch per thread: a row in fp32, and the sums in double.
-static int64_t column_sum_floats(const struct op *op)
-{
-    return 3 * op->shape.rows.columns;
-}
-
+// in row order in double. Scratch per thread: a row in fp32, and the sums in double.
 static void sum_columns(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct rows_shape *shape = &loop->op->shape.rows;
@@ -254,10 +249,7 @@ static void sum_columns(const struct loop *loop, int64_t first, int64_t last, in
             sums[i] += (double)values[i];
         }
     }
-    for (int64_t i = 0; i < count; i++) {
-        space[i] = (float)sums[i];
-    }
-    row_store(&loop->buffers[COLUMN_SUM_OUT], first, count, space, loop->op->accumulates);
+    row_store_sums(&loop->buffers[COLUMN_SUM_OUT], first, count, sums, space, loop->op->accumulates);
 }
 
 static void sum_all_columns(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
@@ -265,4 +257,4 @@ static void sum_all_columns(struct backend *backend, const struct op *op, const 
     host_run_loop(backend, op, buffers, sum_columns, op->shape.rows.columns);
 }
 
-const struct host_op host_column_sum = {.run = sum_all_columns, .each = column_sum_floats};
+const struct host_op host_column_sum = {.run = sum_all_columns, .rows = 3};

@@ -61,12 +61,6 @@ static void forward_rows(const struct loop *loop, int64_t first, int64_t last, i
 
 const struct host_op host_embedding_forward = {.body = forward_rows, .count = host_count_rows, .each = forward_floats};
 
-// Returns the number of floats of scratch per thread: the sum of a table row in double, and one row in fp32.
-static int64_t backward_floats(const struct op *op)
-{
-    return 3 * op->shape.rows.columns;
-}
-
 // Returns the number of floats of shared scratch: for each table row, a linked list of the places (indices in TOKENS)
 // of the row's token. It has int32 first [table rows], then int32 next [places]; -1: none.
 static int64_t list_floats(const struct op *op)
@@ -126,4 +120,5 @@ static void run_backward(struct backend *backend, const struct op *op, const str
     host_run_loop(backend, op, buffers, backward_table_rows, op->shape.rows.valid_columns);
 }
 
-const struct host_op host_embedding_backward = {.run = run_backward, .each = backward_floats, .shared = list_floats};
+// Scratch per thread: the sum of a table row in double, and one row in fp32.
+const struct host_op host_embedding_backward = {.run = run_backward, .rows = 3, .shared = list_floats};

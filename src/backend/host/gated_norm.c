@@ -92,11 +92,8 @@ static void backward_groups(const struct loop *loop, int64_t first, int64_t last
         for (int64_t token = 0; token < shape->batch * shape->sequence; token++) {
             backward_position(loop, token, group, weight, sums);
         }
-        float *result = (float *)(void *)(sums + width);
-        for (int64_t i = 0; i < width; i++) {
-            result[i] = (float)sums[i];
-        }
-        row_store(&loop->buffers[GATED_NORM_GRADIENT_WEIGHT], group * width, width, result, loop->op->accumulates);
+        row_store_sums(&loop->buffers[GATED_NORM_GRADIENT_WEIGHT], group * width, width, sums,
+                       (float *)(void *)(sums + width), loop->op->accumulates);
     }
 }
 

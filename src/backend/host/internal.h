@@ -26,13 +26,15 @@ struct loop {
 
 // How the host computes a kind of op. An op that is one loop sets body and count; other ops set run.
 // OP_READ_TOKEN_COUNTS sets neither, because it does nothing. `each` returns the number of floats of scratch per
-// thread, and `shared` the number that all threads share; NULL: none.
+// thread, and `shared` the number that all threads share; NULL: none. If scratch per thread is a number of rows of
+// shape.rows, `rows` is set instead of `each`.
 struct host_op {
     op_run    *run;
     host_body *body;
     int64_t (*count)(const struct op *op);
     int64_t (*each)(const struct op *op);
     int64_t (*shared)(const struct op *op);
+    int64_t rows;
 };
 #define HOST_OP(kind, name) extern const struct host_op host_##name;
 OP_COMPUTE_KINDS(HOST_OP)
@@ -67,9 +69,10 @@ void    host_blas_release(int64_t bytes);
 enum { HOST_PARTS = 64 };
 
 // Each of HOST_PARTS parts of the rows has `count` sums of a gradient, in double. host_part_sums returns the sums of a
-// part, in shared scratch. host_add_parts adds sums first .. last - 1 of all parts in order, and puts fp32 in `space`.
+// part, in shared scratch. host_add_parts adds sums first .. last - 1 of all parts in order to those of part 0, and
+// returns the address of the first.
 double *host_part_sums(const struct loop *loop, int64_t part, int64_t count);
-void    host_add_parts(const struct loop *loop, int64_t count, int64_t first, int64_t last, float *space);
+double *host_add_parts(const struct loop *loop, int64_t count, int64_t first, int64_t last);
 
 // Returns elements in fp32, from index `at` on: a pointer into the buffer if it is fp32, else to `space` with the
 // converted elements.
@@ -78,8 +81,11 @@ const float *row_read(const struct buffer *buffer, int64_t at, int64_t count, fl
 // buffer.
 float *row_open(const struct buffer *buffer, int64_t at, float *space);
 void   row_close(const struct buffer *buffer, int64_t at, int64_t count, const float *values);
-// Overwrites the elements in the buffer, or adds the values to them in fp32 and rounds once.
+// Overwrites the elements in the buffer, or adds the values to them in fp32 and rounds once. row_store_sums first
+// rounds sums in double to `space`.
 void row_store(const struct buffer *buffer, int64_t at, int64_t count, const float *values, bool accumulates);
+void row_store_sums(const struct buffer *buffer, int64_t at, int64_t count, const double *sums, float *space,
+                    bool accumulates);
 void row_copy(const struct buffer *to, int64_t to_at, const struct buffer *from, int64_t from_at, int64_t count);
 void row_clear(const struct buffer *buffer, int64_t at, int64_t count);
 

@@ -5,11 +5,6 @@
 
 #include "internal.h"
 
-static int64_t floats(const struct op *op)
-{
-    return op->shape.rows.columns;
-}
-
 // Softmax statistics of a row of x = multiplier * logits over the whole vocabulary.
 struct row_statistics {
     float  maximum;
@@ -36,7 +31,7 @@ static void statistics_rows(const struct loop *loop, int64_t first, int64_t last
     }
 }
 
-const struct host_op host_logit_statistics = {.body = statistics_rows, .count = host_count_rows, .each = floats};
+const struct host_op host_logit_statistics = {.body = statistics_rows, .count = host_count_rows, .rows = 1};
 
 // Combines the statistics of a row from the vocabulary shards. statistics: [parts, rows, STATISTICS].
 static struct row_statistics join_parts(const float *statistics, const struct rows_shape *shape, int64_t row)
@@ -89,7 +84,7 @@ static void cross_entropy_rows(const struct loop *loop, int64_t first, int64_t l
     }
 }
 
-const struct host_op host_cross_entropy = {.body = cross_entropy_rows, .count = host_count_rows, .each = floats};
+const struct host_op host_cross_entropy = {.body = cross_entropy_rows, .count = host_count_rows, .rows = 1};
 
 static void sum_losses(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {

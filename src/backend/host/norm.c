@@ -35,12 +35,6 @@ static const float *read_sum(const struct loop *loop, int64_t at, float *space, 
     return row_read(sum, at, columns, space);
 }
 
-// Returns the number of floats of scratch per thread, [4, columns]: factors, bias, x, and first branch, then out.
-static int64_t forward_floats(const struct op *op)
-{
-    return 4 * op->shape.rows.columns;
-}
-
 static void forward_rows(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct op     *op         = loop->op;
@@ -69,18 +63,12 @@ static void forward_rows(const struct loop *loop, int64_t first, int64_t last, i
     }
 }
 
-const struct host_op host_norm_forward = {.body = forward_rows, .count = host_count_rows, .each = forward_floats};
+// Scratch per thread: factors, bias, x, and first branch, then out.
+const struct host_op host_norm_forward = {.body = forward_rows, .count = host_count_rows, .rows = 4};
 
-enum { BACKWARD_ROWS = 8 };
 // Number of rows that are summed in fp32 before the sum is added in double. Adding every row in double would be much
 // slower.
 enum { GROUP_ROWS = 16 };
-
-// Returns the number of floats of scratch per thread: the rows of struct gradient_rows.
-static int64_t backward_floats(const struct op *op)
-{
-    return BACKWARD_ROWS * op->shape.rows.columns;
-}
 
 // Returns the number of floats of shared scratch: partial sums of the weight and bias gradients in double, [HOST_PARTS,
 // 2, columns].
@@ -94,7 +82,7 @@ double *host_part_sums(const struct loop *loop, int64_t part, int64_t count)
     return (double *)host_shared(loop->host, loop->op) + part * count;
 }
 
-void host_add_parts(const struct loop *loop, int64_t count, int64_t first, int64_t last, float *space)
+double *host_add_parts(const struct loop *loop, int64_t count, int64_t first, int64_t last)
 {
     double *total = host_part_sums(loop, 0, count);
     for (int64_t part = 1; part < HOST_PARTS; part++) {
@@ -103,16 +91,15 @@ void host_add_parts(const struct loop *loop, int64_t count, int64_t first, int64
             total[i] += values[i];
         }
     }
-    for (int64_t i = first; i < last; i++) {
-        space[i - first] = (float)total[i];
-    }
+    return total + first;
 }
 
+// Scratch of a thread: eight rows.
 struct gradient_rows {
     float *factors, *normalised, *product;
     float *space[3];
     float *sums;    // [2, columns]: weight and bias gradients
-};
+};                  // 8 rows
 
 static void backward_row(const struct loop *loop, int64_t row, const struct gradient_rows *rows)
 {
@@ -183,12 +170,11 @@ static void backward_parts(const struct loop *loop, int64_t first, int64_t last,
 static void finish_columns(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     int64_t columns = loop->op->shape.rows.columns;
-    float  *sums    = host_space(loop, thread);
     for (int i = 0; i < 2; i++) {    // weight and bias
         const struct buffer *to = &loop->buffers[i == 0 ? NORM_GRADIENT_WEIGHT : NORM_GRADIENT_BIAS];
         if (to->data != NULL) {
-            host_add_parts(loop, 2 * columns, i * columns + first, i * columns + last, sums);
-            row_store(to, first, last - first, sums, loop->op->accumulates);
+            const double *sums = host_add_parts(loop, 2 * columns, i * columns + first, i * columns + last);
+            row_store_sums(to, first, last - first, sums, host_space(loop, thread), loop->op->accumulates);
         }
     }
 }
@@ -199,4 +185,4 @@ static void run_backward(struct backend *backend, const struct op *op, const str
     host_run_loop(backend, op, buffers, finish_columns, op->shape.rows.columns);
 }
 
-const struct host_op host_norm_backward = {.run = run_backward, .each = backward_floats, .shared = part_floats};
+const struct host_op host_norm_backward = {.run = run_backward, .rows = 8, .shared = part_floats};

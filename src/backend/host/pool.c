@@ -190,7 +190,8 @@ int64_t host_part_floats(const struct op *op)
 static int64_t thread_floats(const struct op *op, int threads)
 {
     const struct host_op *row = host_ops[op->kind];
-    return row->each != NULL ? threads * number_round_up(row->each(op), FLOATS_PER_LINE) : 0;
+    int64_t each = row->each != NULL ? row->each(op) : row->rows > 0 ? row->rows * op->shape.rows.columns : 0;
+    return threads * number_round_up(each, FLOATS_PER_LINE);
 }
 
 void *host_space(const struct loop *loop, int thread)

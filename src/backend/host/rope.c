@@ -164,9 +164,9 @@ static void backward_parts(const struct loop *loop, int64_t first, int64_t last,
 
 static void finish_columns(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
-    float *sums = host_space(loop, thread);
-    host_add_parts(loop, 2 * loop->op->shape.attention.head_dim, first, last, sums);
-    row_store(&loop->buffers[ROPE_SCALE_GRADIENT], first, last - first, sums, loop->op->accumulates);
+    const double *sums = host_add_parts(loop, 2 * loop->op->shape.attention.head_dim, first, last);
+    row_store_sums(&loop->buffers[ROPE_SCALE_GRADIENT], first, last - first, sums, host_space(loop, thread),
+                   loop->op->accumulates);
 }
 
 static void run_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])

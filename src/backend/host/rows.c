@@ -79,6 +79,15 @@ void row_store(const struct buffer *buffer, int64_t at, int64_t count, const flo
     }
 }
 
+void row_store_sums(const struct buffer *buffer, int64_t at, int64_t count, const double *sums, float *space,
+                    bool accumulates)
+{
+    for (int64_t i = 0; i < count; i++) {
+        space[i] = (float)sums[i];
+    }
+    row_store(buffer, at, count, space, accumulates);
+}
+
 void row_copy(const struct buffer *to, int64_t to_at, const struct buffer *from, int64_t from_at, int64_t count)
 {
     if (to->format == from->format) {

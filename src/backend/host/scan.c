@@ -395,10 +395,10 @@ static void store_pairs(const struct head *head, const struct buffer *to)
 
 static void store_sums(const struct loop *loop, int64_t head, const struct head_sums *sums)
 {
-    float bias = (float)sums->bias, decay = (float)sums->decay, skip = (float)sums->skip;
-    row_store(&loop->buffers[SCAN_GRADIENT_STEP_BIAS], head, 1, &bias, loop->op->accumulates);
-    row_store(&loop->buffers[SCAN_GRADIENT_DECAY], head, 1, &decay, loop->op->accumulates);
-    row_store(&loop->buffers[SCAN_GRADIENT_SKIP], head, 1, &skip, loop->op->accumulates);
+    float space;
+    row_store_sums(&loop->buffers[SCAN_GRADIENT_STEP_BIAS], head, 1, &sums->bias, &space, loop->op->accumulates);
+    row_store_sums(&loop->buffers[SCAN_GRADIENT_DECAY], head, 1, &sums->decay, &space, loop->op->accumulates);
+    row_store_sums(&loop->buffers[SCAN_GRADIENT_SKIP], head, 1, &sums->skip, &space, loop->op->accumulates);
 }
 
 static void backward_group(const struct loop *loop, struct head *head, int64_t group, struct head_sums *sums)

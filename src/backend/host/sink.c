@@ -58,8 +58,7 @@ static void backward_heads(const struct loop *loop, int64_t first, int64_t last,
                 row_read(&loop->buffers[SINK_GRADIENT_OUT_IN], at, shape->head_dim, space + shape->head_dim);
             sum -= exp(sink - all) * row_dot(gradient, out, shape->head_dim);
         }
-        float result = (float)sum;
-        row_store(&loop->buffers[SINK_GRADIENT_SINKS], head, 1, &result, loop->op->accumulates);
+        row_store_sums(&loop->buffers[SINK_GRADIENT_SINKS], head, 1, &sum, space, loop->op->accumulates);
     }
 }
 
