@@ -29,7 +29,7 @@ __device__ inline float differentiate(float x, enum activation_function function
 }
 
 template <typename T, bool is_wide, enum activation_function function>
-__global__ void __launch_bounds__(LAUNCH_THREADS) forward_kernel(const struct activation_forward_args args)
+__global__ void __launch_bounds__(LAUNCH_THREADS) forward_kernel(const struct activation_args args)
 {
     float largest = 0;
     for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) forward_kernel(const struct ac
 }
 
 template <typename T, bool is_wide, enum activation_function function>
-__global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct activation_backward_args args)
+__global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct activation_args args)
 {
     float largest = 0;
     for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
@@ -76,11 +76,10 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct a
             unpack(gradients, from);
             unpack(x, gate);
             unpack(factors, up);
-#pragma unroll
-            for (int i = 0; i < width; i++) {
+            each([&](int i) {
                 slopes[i] = differentiate(x[i], function) * (gradients[i] * (args.is_gated ? factors[i] : 1.0f));
                 values[i] = activate(x[i], function) * gradients[i];
-            }
+            });
             largest = larger(largest, slopes);
             largest = args.is_gated ? larger(largest, values) : largest;
             if (args.out != NULL) {
@@ -110,8 +109,8 @@ __device__ inline packet<bf16> ones()
 // Computes the activation's output for the FP8 quantization kernel. fetch_row loads eight elements of gate (or x) and
 // of up. Without a gate it loads x twice, and compute multiplies by 1 instead of up.
 template <enum activation_function function> struct activated_source {
-    struct activation_forward_args args;
-    static constexpr int           parts = 1, operands = 2, together = width / 2;
+    struct activation_args args;
+    static constexpr int   parts = 1, operands = 2, together = width / 2;
 
     template <bool is_wide>
     __device__ void fetch_row(packet<bf16> (&to)[2], int64_t row, int64_t column, int64_t pitch, int count) const
@@ -137,8 +136,8 @@ template <enum activation_function function> struct activated_source {
 // a multiple of eight, elements are loaded one by one, because a packet of eight outputs can contain the end of d gate
 // and the start of d up.
 template <enum activation_function function> struct differentiated_source {
-    struct activation_backward_args args;
-    static constexpr int            parts = 1, operands = 3, together = width / 4;
+    struct activation_args args;
+    static constexpr int   parts = 1, operands = 3, together = width / 4;
 
     template <bool is_wide>
     __device__ void fetch_row(packet<bf16> (&to)[3], int64_t row, int64_t column, int64_t pitch, int count) const
@@ -172,11 +171,10 @@ template <enum activation_function function> struct differentiated_source {
         unpack(x, from[0]);
         unpack(gradients, from[1]);
         unpack(factors, args.is_gated ? from[2] : ones());
-#pragma unroll
-        for (int j = 0; j < width; j++) {
+        each([&](int j) {
             bool is_up = column + (is_wide ? 0 : j) >= args.columns;
             x[j]       = derive(x[j], gradients[j], factors[j], is_up, function);
-        }
+        });
         to[0] = pack<bf16>(x);
     }
 };
@@ -184,8 +182,8 @@ template <enum activation_function function> struct differentiated_source {
 // Computes d gate and d up together for the FP8 quantization kernel, so that gate, up and the output gradient are read
 // once instead of twice. args.columns, the columns of d gate and of d up, must be a multiple of the tile width, 128.
 template <enum activation_function function> struct paired_source {
-    struct activation_backward_args args;
-    static constexpr int            parts = 2, operands = 3, together = width / 4;
+    struct activation_args args;
+    static constexpr int   parts = 2, operands = 3, together = width / 4;
 
     template <bool is_wide>
     __device__ void fetch_row(packet<bf16> (&to)[3], int64_t row, int64_t column, int64_t, int) const
@@ -203,11 +201,10 @@ template <enum activation_function function> struct paired_source {
         unpack(x, from[0]);
         unpack(gradients, from[1]);
         unpack(factors, from[2]);
-#pragma unroll
-        for (int j = 0; j < width; j++) {
+        each([&](int j) {
             slopes[j] = derive(x[j], gradients[j], factors[j], false, function);
             x[j]      = derive(x[j], gradients[j], factors[j], true, function);
-        }
+        });
         to[0] = pack<bf16>(slopes);
         to[1] = pack<bf16>(x);
     }
@@ -219,46 +216,30 @@ template <typename Body> int with_function(enum activation_function function, Bo
 }
 }    // namespace
 
-int kernel_activation_forward(const struct activation_forward_args *args, const struct kernel_target *target)
-{
-    struct launch launch  = launch_packets(args->rows, args->columns, target);
-    bool          is_wide = launch_is_wide(args->columns, addresses(args->in, args->out));
-    int           error   = clear_magnitude(args->magnitude, target);
-    return error != 0 ? error : with_packets(args->type, is_wide, [&](auto type, auto wide) {
-        return with_function(args->function, [&](auto function) {
-            return enqueue(forward_kernel<decltype(type), wide.value, function.value>, launch, 0, target, *args);
-        });
-    });
-}
-
-int kernel_activation_forward_quantize(const struct activation_forward_args *args, const struct quantize_args *copies,
-                                       const struct kernel_target *target)
-{
-    bool is_wide = launch_is_wide(args->columns, addresses(args->in));
-    return with_function(args->function, [&](auto function) {
-        return enqueue_fused(activated_source<function.value>{*args}, copies, is_wide, target);
-    });
-}
-
-int kernel_activation_backward(const struct activation_backward_args *args, const struct kernel_target *target)
+int kernel_activation(const struct activation_args *args, const struct kernel_target *target)
 {
     struct launch launch  = launch_packets(args->rows, args->columns, target);
     bool          is_wide = launch_is_wide(args->columns, addresses(args->gradient, args->in, args->out));
     int           error   = clear_magnitude(args->magnitude, target);
     return error != 0 ? error : with_packets(args->type, is_wide, [&](auto type, auto wide) {
         return with_function(args->function, [&](auto function) {
-            return enqueue(backward_kernel<decltype(type), wide.value, function.value>, launch, 0, target, *args);
+            auto kernel = args->gradient == NULL ? forward_kernel<decltype(type), wide.value, function.value>
+                                                 : backward_kernel<decltype(type), wide.value, function.value>;
+            return enqueue(kernel, launch, 0, target, *args);
         });
     });
 }
 
-int kernel_activation_backward_quantize(const struct activation_backward_args *args, const struct quantize_args *copies,
-                                        const struct kernel_target *target)
+int kernel_activation_quantize(const struct activation_args *args, const struct quantize_args *copies,
+                               const struct kernel_target *target)
 {
-    bool is_wide = launch_is_wide(args->columns, addresses(args->gradient, args->in)) && copies_are_wide(copies);
+    bool is_wide = launch_is_wide(args->columns, addresses(args->gradient, args->in));
     return with_function(args->function, [&](auto function) {
+        if (args->gradient == NULL) {
+            return enqueue_fused(activated_source<function.value>{*args}, copies, is_wide, target);
+        }
         if constexpr (function.value != ACTIVATION_FUNCTION_RELU2) {    // squared ReLU has no gate
-            if (args->is_gated && is_wide && args->columns % side == 0) {
+            if (args->is_gated && is_wide && copies_are_wide(copies) && args->columns % side == 0) {
                 return enqueue_fused(paired_source<function.value>{*args}, copies, true, target);
             }
         }

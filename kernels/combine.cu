@@ -69,11 +69,10 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) backward_kernel(const struct c
             }
             unpack(values, first);
             unpack(others, second);
-#pragma unroll
-            for (int i = 0; i < width; i++) {
+            each([&](int i) {
                 product += values[i] * others[i];
                 values[i] *= gate;
-            }
+            });
             if (args.out != NULL) {
                 store<is_wide>(out + at, values, count);
             }

@@ -76,21 +76,19 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) weight_k
         float    slope    = args.scratch[token * channels + channel];
         const T *in       = (const T *)args.packed + token * width + mamba_inner(&args.shape) + channel;
         bias += slope;
-#pragma unroll
-        for (int back = 0; back < MAMBA_TAPS_MAX; back++) {
+        each<MAMBA_TAPS_MAX>([&](int back) {
             if (back < taps && back <= position) {
                 sums[back] += slope * widen(in[-back * width]);
             }
-        }
+        });
     }
     float *weights = args.scratch + tokens * channels + (blockIdx.y * channels + channel) * taps;
     float *biases  = args.scratch + tokens * channels + gridDim.y * channels * taps + blockIdx.y * channels;
-#pragma unroll
-    for (int back = 0; back < MAMBA_TAPS_MAX; back++) {
+    each<MAMBA_TAPS_MAX>([&](int back) {
         if (back < taps) {
             weights[taps - 1 - back] = sums[back];
         }
-    }
+    });
     biases[channel] = bias;
 }
 

@@ -53,17 +53,15 @@ __device__ inline void sum_heads(T *shared_key, const T *keys, const latent_rope
             float    one[width], other[width];
             load<is_wide>(one, from, count);
             load<is_wide>(other, from + its.half, count);
-#pragma unroll
-            for (int i = 0; i < width; i++) {
+            each([&](int i) {
                 first[i] += one[i];
                 second[i] += other[i];
-            }
+            });
         }
-#pragma unroll
-        for (int i = 0; i < width; i++) {
+        each([&](int i) {
             sums[i][threadIdx.x]         = first[i];
             sums[width + i][threadIdx.x] = second[i];
-        }
+        });
         __syncthreads();
         for (int i = threadIdx.x; i < items * 2 * width; i += (int)blockDim.x) {    // one element per thread
             float *of = &sums[i / items][i % items], sum = *of;
@@ -74,11 +72,10 @@ __device__ inline void sum_heads(T *shared_key, const T *keys, const latent_rope
         }
         __syncthreads();
         if (slice == 0) {
-#pragma unroll
-            for (int i = 0; i < width; i++) {
+            each([&](int i) {
                 first[i]  = sums[i][threadIdx.x];
                 second[i] = sums[width + i][threadIdx.x];
-            }
+            });
             turn<is_wide>(first, second, angles + 2 * at, -1.0f, count);
             store<is_wide>(shared_key + at, first, count);
             store<is_wide>(shared_key + its.half + at, second, count);

@@ -25,10 +25,9 @@ __global__ void __launch_bounds__(LAUNCH_THREADS) momentum_kernel(const struct m
         float            gradient[width], momentum[width], out[width];
         unpack(gradient, raw_gradient);
         unpack(momentum, raw_moment);
-#pragma unroll
-        for (int i = 0; i < width; i++) {
+        each([&](int i) {
             out[i] = is_kept ? 0.0f : arithmetic_momentum(scale * gradient[i], args.decay, &momentum[i]);
-        }
+        });
         store<is_wide>(moments, momentum, its);
         store<is_wide>(args.out, out, its);
     }
@@ -92,10 +91,8 @@ int kernel_normalize(const struct normalize_args *args, const struct kernel_targ
 {
     struct launch launch  = launch_items(launch_groups(args->elements, width), target->multiprocessors);
     bool          is_wide = launch_is_wide(width, addresses(args->in, args->out));
-    return with_type(args->type, [&](auto to) {
-        return with_flag(is_wide, [&](auto wide) {
-            return enqueue(normalize_kernel<decltype(to), wide.value>, launch, 0, target, *args);
-        });
+    return with_packets(args->type, is_wide, [&](auto to, auto wide) {
+        return enqueue(normalize_kernel<decltype(to), wide.value>, launch, 0, target, *args);
     });
 }
 
@@ -103,9 +100,7 @@ int kernel_muon(const struct muon_args *args, const struct kernel_target *target
 {
     struct launch launch  = launch_items(launch_groups(args->elements, width), target->multiprocessors);
     bool          is_wide = launch_is_wide(width, addresses(args->update, args->master, args->weight));
-    return with_type(args->type, [&](auto type) {
-        return with_flag(is_wide, [&](auto wide) {
-            return enqueue(muon_kernel<decltype(type), wide.value>, launch, 0, target, *args);
-        });
+    return with_packets(args->type, is_wide, [&](auto type, auto wide) {
+        return enqueue(muon_kernel<decltype(type), wide.value>, launch, 0, target, *args);
     });
 }

@@ -48,13 +48,12 @@ struct register_sums {
     }
     __device__ void write(float *to, int64_t columns) const
     {
-#pragma unroll
-        for (int i = 0; i < held; i++) {
+        each<held>([&](int i) {
             place here = place_of<true>(i, columns);
             if (here.is_here) {
                 store<true>(to + here.at, of[i]);
             }
-        }
+        });
     }
 };
 

@@ -25,11 +25,10 @@ __device__ inline void read_values(gradient_values *values, const gradient_row<T
     unpack(values->gradient, row.gradient[i]);
     unpack(x, row.x[i]);
     load<is_wide>(factor, (const T *)args.weight + here.at, here.count);
-#pragma unroll
-    for (int j = 0; j < width; j++) {
+    each([&](int j) {
         values->normalised[j] = (x[j] - row.mean) * row.inverse;
         values->product[j]    = values->gradient[j] * (factor[j] + args.weight_offset);
-    }
+    });
 }
 
 // Adds a row to the partial sums of the weight gradient, and adds this thread's g and g n to along[0] and along[1].
@@ -38,20 +37,18 @@ template <typename T, bool is_wide, typename Sums>
 __device__ inline void add_row(Sums &sums, float (&along)[2], const gradient_row<T> &row,
                                const struct norm_backward_args &args)
 {
-#pragma unroll
-    for (int i = 0; i < held; i++) {
+    each<held>([&](int i) {
         place           here = place_of<is_wide>(i, args.columns);
         gradient_values values;
         if (here.is_here) {
             read_values<T, is_wide>(&values, row, i, here, args);
-#pragma unroll
-            for (int j = 0; j < width; j++) {
+            each([&](int j) {
                 along[0] += values.product[j];
                 along[1] += values.product[j] * values.normalised[j];
                 sums.add(i, j, here, values);
-            }
+            });
         }
-    }
+    });
 }
 
 template <typename T, bool is_wide, bool is_early>
@@ -59,8 +56,7 @@ __device__ inline void write_row(const gradient_row<T> &row, const float (&along
                                  const struct norm_backward_args &args)
 {
     const T *residual = (const T *)args.residual;
-#pragma unroll
-    for (int i = 0; i < held; i++) {
+    each<held>([&](int i) {
         place           here = place_of<is_wide>(i, args.columns);
         gradient_values values;
         float           added[width] = {};
@@ -71,13 +67,12 @@ __device__ inline void write_row(const gradient_row<T> &row, const float (&along
             } else if (residual != NULL) {
                 load<is_wide>(added, residual + begin + here.at, here.count);
             }
-#pragma unroll
-            for (int j = 0; j < width; j++) {
+            each([&](int j) {
                 added[j] += row.inverse * (values.product[j] - along[0] - values.normalised[j] * along[1]);
-            }
+            });
             store<is_wide>((T *)args.out + begin + here.at, added, here.count);
         }
-    }
+    });
 }
 
 // Prefetches the next row to L2. A block that fills an SM has no loads in flight while it reduces its row, so without
@@ -107,8 +102,7 @@ __device__ inline void walk_rows(Sums &sums, const struct norm_backward_args &ar
     for (int64_t index = blockIdx.x; index < args.rows; index += gridDim.x) {
         gradient_row<T> row   = {};
         int64_t         begin = index * args.columns;
-#pragma unroll
-        for (int i = 0; i < held; i++) {
+        each<held>([&](int i) {
             place here = place_of<is_wide>(i, args.columns);
             if (here.is_here) {
                 row.gradient[i] = fetch<is_wide>((const T *)args.gradient + begin + here.at, here.count);
@@ -117,7 +111,7 @@ __device__ inline void walk_rows(Sums &sums, const struct norm_backward_args &ar
                     row.residual[i] = fetch<is_wide>((const T *)args.residual + begin + here.at, here.count);
                 }
             }
-        }
+        });
         if (is_wide) {
             fetch_next<T>(begin, begin + gridDim.x * args.columns, args, is_early);
         }

@@ -52,10 +52,8 @@ template <typename T>
 __device__ inline void fetch_block(float (&values)[BLOCK], const tile<T> &from, int row, int first, bool is_transposed,
                                    bool transforms)
 {
-#pragma unroll
-    for (int i = 0; i < BLOCK; i++) {
-        values[i] = widen(is_transposed ? from.values[first + i][row] : from.values[row][first + i]);
-    }
+    each<BLOCK>(
+        [&](int i) { values[i] = widen(is_transposed ? from.values[first + i][row] : from.values[row][first + i]); });
     if (transforms && is_transposed) {
         fp4_transform(values);
     }
@@ -115,10 +113,8 @@ __device__ inline uint2 encode_block(const float (&values)[BLOCK], const struct 
     uint32_t words[2] = {0, 0};
     if (args.is_stochastic) {
         struct random_block drawn = random_philox(fp4_key(args.key[0], args.key[1]), its.stream, index);
-#pragma unroll
-        for (int i = 0; i < BLOCK; i++) {
-            words[i / 8] |= (uint32_t)fp4_draw(values[i] * scale, fp4_byte(&drawn, i)) << i % 8 * 4;
-        }
+        each<BLOCK>(
+            [&](int i) { words[i / 8] |= (uint32_t)fp4_draw(values[i] * scale, fp4_byte(&drawn, i)) << i % 8 * 4; });
     } else {
 #pragma unroll
         for (int i = 0; i < BLOCK; i += 2) {

@@ -22,11 +22,10 @@ __device__ inline void turn(float (&first)[LAUNCH_WIDTH], float (&second)[LAUNCH
     float angle[2][LAUNCH_WIDTH];
     load<is_wide>(angle[0], angles, is_wide ? LAUNCH_WIDTH : min((int)LAUNCH_WIDTH, 2 * count));
     load<is_wide>(angle[1], angles + LAUNCH_WIDTH, is_wide ? LAUNCH_WIDTH : max(0, 2 * count - LAUNCH_WIDTH));
-#pragma unroll
-    for (int i = 0; i < LAUNCH_WIDTH; i++) {
+    each([&](int i) {
         const float *pair = &angle[2 * i / LAUNCH_WIDTH][2 * i % LAUNCH_WIDTH];
         arithmetic_rotate(&first[i], &second[i], pair[0], direction * pair[1]);
-    }
+    });
 }
 
 // Rotates two packets in memory, which are `half` elements apart.

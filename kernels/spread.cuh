@@ -61,11 +61,7 @@ template <bool is_wide, typename T> static __device__ inline packet<T> fetch(con
 {
     if (is_wide && its.is_whole()) {
         packet<T> to;
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            const T *from = array + its.element(half * spread::RUN);
-            read_run(&to, half, from);
-        }
+        each<2>([&](int half) { read_run(&to, half, array + its.element(half * spread::RUN)); });
         return to;
     }
     float values[LAUNCH_WIDTH];
@@ -84,17 +80,12 @@ static __device__ inline void store(T *array, const float (&values)[LAUNCH_WIDTH
 {
     if (is_wide && its.is_whole()) {
         packet<T> from = pack<T>(values);
-#pragma unroll
-        for (int half = 0; half < 2; half++) {
-            T *to = array + its.element(half * spread::RUN);
-            write_run(to, from, half);
-        }
+        each<2>([&](int half) { write_run(array + its.element(half * spread::RUN), from, half); });
         return;
     }
-#pragma unroll
-    for (int i = 0; i < LAUNCH_WIDTH; i++) {
+    each([&](int i) {
         if (its.element(i) < its.total) {
             low_precision(array + its.element(i), values[i]);
         }
-    }
+    });
 }

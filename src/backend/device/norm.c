@@ -77,47 +77,41 @@ static const struct {
     [ACTIVATION_RELU2]  = {ACTIVATION_FUNCTION_RELU2, false},
 };
 
-void device_activation_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+static void run_activation(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    const struct rows_shape       *shape  = &op->shape.rows;
-    struct kernel_target           target = device_target(backend, op);
-    struct activation_forward_args args   = {.in        = DATA(ACTIVATION_IN),
-                                             .out       = DATA(ACTIVATION_OUT),
-                                             .magnitude = device_fused_magnitude(backend, op),
-                                             .rows      = shape->rows,
-                                             .columns   = shape->columns,
-                                             .function  = variants[shape->variant].function,
-                                             .is_gated  = variants[shape->variant].is_gated,
-                                             .type      = buffers[ACTIVATION_IN].format};
+    const struct rows_shape *shape       = &op->shape.rows;
+    struct kernel_target     target      = device_target(backend, op);
+    bool                     is_backward = op->kind == OP_ACTIVATION_BACKWARD;
+    int                      in          = is_backward ? (int)ACTIVATION_GRADIENT_IN_IN : (int)ACTIVATION_IN;
+    int                      out         = is_backward ? (int)ACTIVATION_GRADIENT_IN : (int)ACTIVATION_OUT;
+    struct activation_args   args        = {.in        = DATA(in),
+                                            .out       = DATA(out),
+                                            .magnitude = device_fused_magnitude(backend, op),
+                                            .rows      = shape->rows,
+                                            .columns   = shape->columns,
+                                            .function  = variants[shape->variant].function,
+                                            .is_gated  = variants[shape->variant].is_gated,
+                                            .type      = buffers[in].format};
+    if (is_backward) {
+        args.gradient = DATA(ACTIVATION_GRADIENT_OUT);
+        DEVICE_TYPE(ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN);
+    }
     if (args.out != NULL || args.magnitude != NULL) {
-        DEVICE_CHECK(kernel_activation_forward(&args, &target));
+        DEVICE_CHECK(kernel_activation(&args, &target));
     }
     if (op_is_fused(op)) {
         struct quantize_args copies = device_fused_copies(backend, op, buffers);
         DEVICE_CHECK(args.out != NULL ? kernel_quantize(&copies, &target)
-                                      : kernel_activation_forward_quantize(&args, &copies, &target));
+                                      : kernel_activation_quantize(&args, &copies, &target));
     }
+}
+
+void device_activation_forward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
+{
+    run_activation(backend, op, buffers);
 }
 
 void device_activation_backward(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    const struct rows_shape        *shape  = &op->shape.rows;
-    struct kernel_target            target = device_target(backend, op);
-    struct activation_backward_args args   = {.gradient  = DATA(ACTIVATION_GRADIENT_OUT),
-                                              .in        = DATA(ACTIVATION_GRADIENT_IN_IN),
-                                              .out       = DATA(ACTIVATION_GRADIENT_IN),
-                                              .magnitude = device_fused_magnitude(backend, op),
-                                              .rows      = shape->rows,
-                                              .columns   = shape->columns,
-                                              .function  = variants[shape->variant].function,
-                                              .is_gated  = variants[shape->variant].is_gated,
-                                              .type = DEVICE_TYPE(ACTIVATION_GRADIENT_OUT, ACTIVATION_GRADIENT_IN_IN)};
-    if (args.out != NULL || args.magnitude != NULL) {
-        DEVICE_CHECK(kernel_activation_backward(&args, &target));
-    }
-    if (op_is_fused(op)) {
-        struct quantize_args copies = device_fused_copies(backend, op, buffers);
-        DEVICE_CHECK(args.out != NULL ? kernel_quantize(&copies, &target)
-                                      : kernel_activation_backward_quantize(&args, &copies, &target));
-    }
+    run_activation(backend, op, buffers);
 }
