@@ -143,15 +143,12 @@ void staging_close(struct streams *streams);
 // State of the mode in which one thread enqueues every op on the device (streams.c). The communicator must enqueue its
 // ops as well, as NCCL does, instead of running them on the calling thread.
 struct issue {
-    struct streams   *streams;
-    struct queued_op *ops;    // [count], in the order of the plan
-    int32_t           count;
-    void             *begin;                 // event before the first op
-    void             *ends[STREAM_COUNT];    // event after the stream's last op; NULL: no ops, or compute stream
+    void *begin;                 // event before the first op
+    void *ends[STREAM_COUNT];    // event after the stream's last op; NULL: no ops, or compute stream
 };
-void issue_open(struct issue *issue, struct streams *streams, struct queued_op *ops, int32_t count);
-void issue_run(const struct issue *issue);
-void issue_close(struct issue *issue);
+void issue_open(struct step *step);
+void issue_run(struct step *step);
+void issue_close(struct step *step);
 
 // State of the check of each op's output for NaN and infinity (check.c).
 struct check {

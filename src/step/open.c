@@ -138,7 +138,7 @@ static void open_device(struct step *step)
     step->end                                    = device_streams->event_open(step->backend, EVENT_TIMED);
     step->is_issued                              = step->comm->ops->is_enqueued || !has_communications(step->plan);
     if (step->is_issued) {
-        issue_open(&step->issue, &step->streams, step->ops, step->plan->op_count);
+        issue_open(step);
     } else {
         staging_open(&step->streams);
     }
@@ -285,7 +285,7 @@ static void close_device(struct step *step)
         stalls_close(&step->streams, step->streams.stalls);
     }
     if (step->is_issued) {
-        issue_close(&step->issue);
+        issue_close(step);
     } else {
         staging_close(&step->streams);
     }

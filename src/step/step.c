@@ -15,7 +15,7 @@ static void run_device(struct step *step)
     if (is_replay) {
         streams->capture_launch(step->backend, STREAM_COMPUTE);
     } else if (step->is_issued) {
-        issue_run(&step->issue);
+        issue_run(step);
     } else {
         streams_run(&step->streams);
         for (int stream = 0; stream < STREAM_COUNT; stream++) {
@@ -91,7 +91,7 @@ status step_capture(struct step *step)
     const struct backend_streams *streams = step->streams.device_streams;
     TRY(streams->capture_begin(step->backend, STREAM_COMPUTE));
     fingerprints_begin(&step->streams, false);
-    issue_run(&step->issue);
+    issue_run(step);
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
         step->streams.queues[stream].captured = step->streams.queues[stream].fingerprint;
     }

@@ -171,13 +171,13 @@ void streams_close(struct streams *streams)
     pthread_mutex_destroy(&streams->mutex);
 }
 
-void issue_open(struct issue *issue, struct streams *streams, struct queued_op *ops, int32_t count)
+void issue_open(struct step *step)
 {
-    *issue       = (struct issue){.streams = streams, .ops = ops, .count = count};
-    issue->begin = streams->device_streams->event_open(streams->backend, EVENT_UNTIMED);
+    const struct backend_streams *device_streams = step->streams.device_streams;
+    step->issue.begin                            = device_streams->event_open(step->backend, EVENT_UNTIMED);
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
-        if (stream != STREAM_COMPUTE && streams->queues[stream].count > 0) {
-            issue->ends[stream] = streams->device_streams->event_open(streams->backend, EVENT_UNTIMED);
+        if (stream != STREAM_COMPUTE && step->streams.queues[stream].count > 0) {
+            step->issue.ends[stream] = device_streams->event_open(step->backend, EVENT_UNTIMED);
         }
     }
 }
@@ -185,21 +185,21 @@ void issue_open(struct issue *issue, struct streams *streams, struct queued_op *
 // Enqueues all ops. All device streams fork from the compute stream and join it at the end, so that one graph capture
 // includes them all. An op's dependencies come earlier in the list, so their events are already recorded when the op
 // waits for them.
-void issue_run(const struct issue *issue)
+void issue_run(struct step *step)
 {
-    struct streams               *streams        = issue->streams;
-    struct backend               *backend        = streams->backend;
-    const struct backend_streams *device_streams = streams->device_streams;
+    const struct issue           *issue          = &step->issue;
+    struct backend               *backend        = step->backend;
+    const struct backend_streams *device_streams = step->streams.device_streams;
     device_streams->record(backend, STREAM_COMPUTE, issue->begin);
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
         if (issue->ends[stream] != NULL) {
             device_streams->wait(backend, stream, issue->begin);
         }
     }
-    for (int32_t i = 0; i < issue->count; i++) {
-        queued_op_run(streams, &issue->ops[i]);
+    for (int32_t i = 0; i < step->plan->op_count; i++) {
+        queued_op_run(&step->streams, &step->ops[i]);
     }
-    stalls_mark_end(streams);
+    stalls_mark_end(&step->streams);
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
         if (issue->ends[stream] != NULL) {
             device_streams->record(backend, stream, issue->ends[stream]);
@@ -208,13 +208,13 @@ void issue_run(const struct issue *issue)
     }
 }
 
-void issue_close(struct issue *issue)
+void issue_close(struct step *step)
 {
-    const struct backend_streams *device_streams = issue->streams->device_streams;
-    device_streams->event_close(issue->begin);
+    const struct backend_streams *device_streams = step->streams.device_streams;
+    device_streams->event_close(step->issue.begin);
     for (int stream = 0; stream < STREAM_COUNT; stream++) {
-        if (issue->ends[stream] != NULL) {
-            device_streams->event_close(issue->ends[stream]);
+        if (step->issue.ends[stream] != NULL) {
+            device_streams->event_close(step->issue.ends[stream]);
         }
     }
 }
