@@ -13,6 +13,11 @@ struct library_symbol {
     bool        is_optional;    // a missing symbol is no error: the pointer becomes NULL
 };
 
+// For lists of functions, as LIST(LIBRARY_MEMBER) in a struct, and LIST(LIBRARY_SYMBOL) in an array of library_symbol
+// that fills the struct `library`.
+#define LIBRARY_MEMBER(function) __typeof__(function) *function;
+#define LIBRARY_SYMBOL(function) {#function, &library->function, false},
+
 // Opens a library by file name or absolute path and resolves its symbols. Fails (EXIT_LAUNCH) on a relative path, or if
 // the library or a required symbol is missing. Libraries stay loaded, because they cannot be loaded a second time.
 status library_open(const char *name, const struct library_symbol *symbols, size_t count);

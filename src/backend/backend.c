@@ -186,16 +186,6 @@ static status check_gemm(const struct op *op, const struct buffer buffers[OP_OPE
     return failed(&result) ? fail("[run] backend = cuda: %.300s: %.600s", op->tag.role, result.text) : OK;
 }
 
-static status check_device_op(const struct op *op, const struct buffer buffers[OP_OPERANDS])
-{
-    bool is_attention = op->kind == OP_ATTENTION_FORWARD || op->kind == OP_ATTENTION_BACKWARD;
-    if (is_attention && buffers[ATTENTION_QUERY].format != FORMAT_BF16) {
-        return fail("[run] backend = cuda supports attention in bf16 only, not in %s",
-                    format_name(buffers[ATTENTION_QUERY].format));
-    }
-    return op->kind == OP_GEMM ? check_gemm(op, buffers) : OK;
-}
-
 static bool is_cuda(const char *name)
 {
     return strcmp(name, "cuda") == 0;
@@ -217,5 +207,10 @@ struct backend_widths backend_widths(const char *name)
 
 status backend_check_op(const char *name, const struct op *op, const struct buffer buffers[OP_OPERANDS])
 {
-    return is_cuda(name) ? check_device_op(op, buffers) : OK;
+    bool is_attention = op->kind == OP_ATTENTION_FORWARD || op->kind == OP_ATTENTION_BACKWARD;
+    if (is_cuda(name) && is_attention && buffers[ATTENTION_QUERY].format != FORMAT_BF16) {
+        return fail("[run] backend = cuda supports attention in bf16 only, not in %s",
+                    format_name(buffers[ATTENTION_QUERY].format));
+    }
+    return is_cuda(name) && op->kind == OP_GEMM ? check_gemm(op, buffers) : OK;
 }

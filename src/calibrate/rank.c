@@ -91,12 +91,6 @@ static void describe(struct rank *rank, struct calibration_origin *origin)
     text_copy(origin->library, sizeof(origin->library), comm->library);
 }
 
-// Opens the output file before the measurement, so that a missing folder fails at once.
-static status open_profile(struct rank *rank)
-{
-    return rank->environment.comm->topology.rank == 0 ? output_begin(&rank->profile, rank->calibration->output) : OK;
-}
-
 static status write_profile(struct rank *rank)
 {
     const char *path = rank->calibration->output;
@@ -127,8 +121,10 @@ static status write_profile(struct rank *rank)
 
 static status calibrate(struct rank *rank, struct comm *comm)
 {
+    bool is_first = comm->topology.rank == 0;
     TRY(open_environment(rank, comm));
-    TRY(comm_agree(rank->environment.comm, open_profile(rank)));
+    // Opens the output file before the measurement, so that a missing folder fails at once.
+    TRY(comm_agree(rank->environment.comm, is_first ? output_begin(&rank->profile, rank->calibration->output) : OK));
     TRY(measure(rank));
     return comm_agree(rank->environment.comm, write_profile(rank));
 }

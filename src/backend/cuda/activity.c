@@ -43,17 +43,6 @@ static uint64_t activity_id(uint32_t step, int32_t op)
     return (uint64_t)step << 32 | (uint32_t)op;
 }
 
-// Loads the CUPTI library with the major version of the CUDA runtime.
-static status cupti_open(struct cupti *cupti)
-{
-    char name[32];
-    snprintf(name, sizeof(name), "libcupti.so.%d", CUDART_VERSION / 1000);
-#define CUPTI_SYMBOL(function, parameters) {#function, &cupti->function, false},
-    const struct library_symbol symbols[] = {CUPTI_FUNCTIONS(CUPTI_SYMBOL, CUPTI_SYMBOL)};
-#undef CUPTI_SYMBOL
-    return library_open(name, symbols, sizeof(symbols) / sizeof(symbols[0]));
-}
-
 // Returns the error of a failed CUPTI call, with a remedy if there is one.
 static status cupti_failure(const struct cupti *cupti, const char *call, unsigned code)
 {
@@ -313,11 +302,16 @@ static bool enable(void)
     return is_right;
 }
 
-// Loads CUPTI and subscribes to it. If a profiler already holds the only subscription, this fails and leaves the
-// profiler's subscription open.
+// Loads CUPTI, with the major version of the CUDA runtime, and subscribes to it. If a profiler already holds the only
+// subscription, this fails and leaves the profiler's subscription open.
 static status attach(void)
 {
-    TRY(cupti_open(&all.cupti));
+    char name[32];
+    snprintf(name, sizeof(name), "libcupti.so.%d", CUDART_VERSION / 1000);
+#define CUPTI_SYMBOL(function, parameters) {#function, &all.cupti.function, false},
+    const struct library_symbol symbols[] = {CUPTI_FUNCTIONS(CUPTI_SYMBOL, CUPTI_SYMBOL)};
+#undef CUPTI_SYMBOL
+    TRY(library_open(name, symbols, sizeof(symbols) / sizeof(symbols[0])));
     all.failure     = OK;
     all.notes.cupti = &all.cupti;
     return CALL(cuptiSubscribe, &all.subscriber, ignore, NULL) ? OK : all.failure;

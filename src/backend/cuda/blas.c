@@ -4,21 +4,18 @@
 
 #include <stdio.h>
 
-#include "gswbench/library.h"
 #include "internal.h"
 
 #define TEXT_OF(number) #number
 #define NAME_OF(major)  "libcublasLt.so." TEXT_OF(major)
 
-status blas_open(struct blas *blas)
+status blas_open(struct blas *library)
 {
-#define BLAS_SYMBOL(function) {#function, &blas->function, false},
-    const struct library_symbol symbols[] = {BLAS_FUNCTIONS(BLAS_SYMBOL)};
-#undef BLAS_SYMBOL
+    const struct library_symbol symbols[] = {BLAS_FUNCTIONS(LIBRARY_SYMBOL)};
     TRY(library_open(NAME_OF(CUBLAS_VER_MAJOR), symbols, sizeof(symbols) / sizeof(symbols[0])));
-    cublasStatus_t error = blas->cublasLtCreate(&blas->handle);
+    cublasStatus_t error = library->cublasLtCreate(&library->handle);
     if (error != CUBLAS_STATUS_SUCCESS) {
-        return fail_as(EXIT_LAUNCH, "cuBLASLt does not start: %s", blas->cublasLtGetStatusString(error));
+        return fail_as(EXIT_LAUNCH, "cuBLASLt does not start: %s", library->cublasLtGetStatusString(error));
     }
     return OK;
 }

@@ -4,6 +4,7 @@
 
 #include <cublasLt.h>
 
+#include "gswbench/library.h"
 #include "gswbench/status.h"
 
 // clang-format off
@@ -17,13 +18,11 @@
 
 struct blas {
     cublasLtHandle_t handle;
-#define BLAS_MEMBER(function) __typeof__(function) *function;
-    BLAS_FUNCTIONS(BLAS_MEMBER)
-#undef BLAS_MEMBER
+    BLAS_FUNCTIONS(LIBRARY_MEMBER)
 };
 
 // Creates a handle on the current device. Fails (EXIT_LAUNCH) if the library is missing or does not initialise.
-status blas_open(struct blas *blas);
+status blas_open(struct blas *library);
 void   blas_close(struct blas *blas);
 
 // Writes name and version: "cuBLASLt 13.1.0".

@@ -43,16 +43,6 @@ static void set_bias(const struct gemms *gemms, const struct gemm *gemm, const v
     }
 }
 
-// Adds the bias epilogue. cuBLASLt adds a bias to each column of a column-major matrix, which is a row of our row-major
-// matrix.
-static void describe_bias(const struct gemms *gemms, const struct gemm *gemm)
-{
-    if (gemm->key.bias_alignment > 0) {
-        set_number(&gemms->blas, gemm, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-        set_bias(gemms, gemm, NULL);
-    }
-}
-
 static bool fills_bias(const struct buffer buffers[])
 {
     return buffers[GEMM_BIAS].data != NULL && buffers[GEMM_BIAS].format != buffers[GEMM_C].format;
@@ -107,9 +97,9 @@ static cudaDataType_t type_of(enum format format)
     return types[format];
 }
 
-#if GEMM_SCALES_PARTS
 static void set_scalings(const struct blas *blas, const struct gemm *gemm)
 {
+#if GEMM_SCALES_PARTS
     static const int32_t modes[] = {[SCALING_WHOLE]     = CUBLASLT_MATMUL_MATRIX_SCALE_SCALAR_32F,
                                     [SCALING_1X128]     = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F,
                                     [SCALING_128X128]   = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F,
@@ -118,14 +108,10 @@ static void set_scalings(const struct blas *blas, const struct gemm *gemm)
                                     [SCALING_NV_SQUARE] = SCALE_VEC16_UE4M3};
     set_number(blas, gemm, CUBLASLT_MATMUL_DESC_A_SCALE_MODE, modes[gemm->key.shape.scaling_b]);
     set_number(blas, gemm, CUBLASLT_MATMUL_DESC_B_SCALE_MODE, modes[gemm->key.shape.scaling_a]);
-}
 #else
-static void set_scalings(const struct blas *blas, const struct gemm *gemm)
-{
-    (void)blas;
-    (void)gemm;
-}
+    (void)blas, (void)gemm;
 #endif
+}
 
 static cublasLtMatrixLayout_t describe_matrix(const struct blas *blas, enum format format,
                                               const struct gemm_matrix *matrix)
@@ -171,7 +157,10 @@ static struct gemm *gemm_create(struct cuda *cuda, const struct gemm_key *key)
     if (format_is_low_precision(key->a)) {
         describe_low_precision(cuda->gemms, gemm);
     }
-    describe_bias(cuda->gemms, gemm);
+    if (key->bias_alignment > 0) {    // cuBLASLt adds it to each column of a column-major matrix, our row
+        set_number(blas, gemm, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+        set_bias(cuda->gemms, gemm, NULL);
+    }
     return gemm;
 }
 

@@ -75,11 +75,6 @@ static bool parse_line(const char *line, struct gemm_choice *choice)
     return strcmp(line, again) == 0;
 }
 
-static void keep(struct gemm_cache *cache, const struct gemm_choice *choice)
-{
-    LIST_APPEND(cache->choices, cache->count, *choice);
-}
-
 // Writes a message to cache->note, unless it already has one.
 static void note(struct gemm_cache *cache, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void note(struct gemm_cache *cache, const char *format, ...)
@@ -110,7 +105,7 @@ static void read_file(struct gemm_cache *cache, FILE *file)
     for (int number = 2; fgets(line, sizeof(line), file) != NULL; number++) {
         struct gemm_choice choice = {.origin = GEMM_REMEMBERED};
         if (parse_line(line, &choice)) {
-            keep(cache, &choice);
+            LIST_APPEND(cache->choices, cache->count, choice);
         } else {
             note(cache, "%.110s:%d: left out: not a line that gswbench wrote", cache->path, number);
         }
@@ -138,39 +133,26 @@ static char *find_path(const char *directory)
     return path.text;
 }
 
-// Opens the cache file. Refuses a file that another user could have written, because its content selects the code that
+// Reads the cache file. Refuses a file that another user could have written, because its content selects the code that
 // runs here.
-static FILE *open_file(const char *path, status *refusal)
-{
-    struct stat about;
-    int         descriptor;
-    *refusal = input_open(path, &descriptor, &about);
-    if (failed(refusal)) {
-        return NULL;
-    }
-    *refusal   = input_check_owner(&about);
-    FILE *file = failed(refusal) ? NULL : fdopen(descriptor, "r");
-    if (file == NULL) {
-        close(descriptor);
-    }
-    return file;
-}
-
 static void load(struct gemm_cache *cache)
 {
     struct stat about;
+    FILE       *file = NULL;
     if (cache->path == NULL || (lstat(cache->path, &about) != 0 && errno == ENOENT)) {
         return;
     }
-    status refusal;
-    FILE  *file = open_file(cache->path, &refusal);
-    if (file == NULL) {
-        note(cache, "%.110s not read: it %.60s", cache->path, refusal.text);
+    status opened = input_open_stream(cache->path, &file, &about);
+    opened        = failed(&opened) ? opened : input_check_owner(&about);
+    if (failed(&opened)) {
+        note(cache, "%.110s not read: it %.60s", cache->path, opened.text);
         keep_nothing(cache);
-        return;
+    } else {
+        read_file(cache, file);
     }
-    read_file(cache, file);
-    fclose(file);
+    if (file != NULL) {
+        fclose(file);
+    }
 }
 
 void gemm_cache_open(struct gemm_cache *cache, const char *directory, bool writes)
@@ -255,16 +237,14 @@ static status create_folder(const struct gemm_cache *cache)
 // Inserts a choice, or replaces the choice for the same problem. Returns true if the algorithm changed.
 static bool put(struct gemm_cache *cache, const struct gemm_choice *choice)
 {
-    for (int i = 0; i < cache->count; i++) {
-        struct gemm_choice *known = &cache->choices[i];
-        if (strcmp(known->problem, choice->problem) == 0) {
-            bool is_other = memcmp(known->algorithm, choice->algorithm, sizeof(known->algorithm)) != 0;
-            *known        = *choice;
-            return is_other;
-        }
+    const struct gemm_choice *known = gemm_cache_find(cache, choice->problem);
+    if (known == NULL) {
+        LIST_APPEND(cache->choices, cache->count, *choice);
+        return true;
     }
-    keep(cache, choice);
-    return true;
+    bool is_other                          = memcmp(known->algorithm, choice->algorithm, sizeof(known->algorithm)) != 0;
+    cache->choices[known - cache->choices] = *choice;
+    return is_other;
 }
 
 void gemm_cache_add(struct gemm_cache *cache, const struct gemm_choice *choice, const struct gemm_times *times)

@@ -5,17 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "gswbench/library.h"
-
 // Name of the cuDNN library with the major version of the headers.
 #define TEXT_OF(number) #number
 #define NAME_OF(major)  "libcudnn.so." TEXT_OF(major)
 
-status cudnn_open(struct cudnn *cudnn)
+status cudnn_open(struct cudnn *library)
 {
-#define CUDNN_SYMBOL(function) {#function, &cudnn->function, false},
-    const struct library_symbol symbols[] = {CUDNN_FUNCTIONS(CUDNN_SYMBOL)};
-#undef CUDNN_SYMBOL
+    const struct library_symbol symbols[] = {CUDNN_FUNCTIONS(LIBRARY_SYMBOL)};
     return library_open(NAME_OF(CUDNN_MAJOR), symbols, sizeof(symbols) / sizeof(symbols[0]));
 }
 

@@ -5,6 +5,7 @@
 
 #include <cudnn.h>
 
+#include "gswbench/library.h"
 #include "gswbench/op.h"
 #include "gswbench/status.h"
 
@@ -18,12 +19,10 @@
 // clang-format on
 
 struct cudnn {
-#define CUDNN_MEMBER(function) __typeof__(function) *function;
-    CUDNN_FUNCTIONS(CUDNN_MEMBER)
-#undef CUDNN_MEMBER
+    CUDNN_FUNCTIONS(LIBRARY_MEMBER)
 };
 
-status cudnn_open(struct cudnn *cudnn);
+status cudnn_open(struct cudnn *library);
 // Writes name and version: "cuDNN 9.19.0".
 void cudnn_version(const struct cudnn *cudnn, char *text, size_t bytes);
 
