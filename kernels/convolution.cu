@@ -112,25 +112,18 @@ int64_t kernel_convolution_scratch_bytes(const struct mamba_shape *shape)
 
 int kernel_convolution_backward(const struct convolution_args *args, const struct kernel_target *target)
 {
-    int64_t               channels = mamba_channels(&args->shape), parts = parts_of(args->shape);
-    float                *weights = args->scratch + tokens_of(args->shape) * channels;
-    struct launch         launch  = every_element(args, target);
-    int                   error   = with_type(args->type, [&](auto type) {
+    int64_t       channels = mamba_channels(&args->shape), parts = parts_of(args->shape);
+    float        *weights = args->scratch + tokens_of(args->shape) * channels;
+    struct launch launch  = every_element(args, target);
+    int           error   = with_type(args->type, [&](auto type) {
         using T   = decltype(type);
         int first = enqueue(slope_kernel<T>, launch, 0, target, *args);
         first     = first != 0 ? first : enqueue(input_kernel<T>, launch, 0, target, *args);
         return first != 0 ? first
-                                              : enqueue_grid(weight_kernel<T>, column_grid(args->shape, channels), LAUNCH_THREADS, 0,
-                                                             target, *args);
+                                      : enqueue_grid(weight_kernel<T>, column_grid(args->shape, channels), LAUNCH_THREADS, 0,
+                                                     target, *args);
     });
-    struct part_sums_args weight  = {weights, {args->weight_gradient, NULL}, parts,
-                                     1,       channels * args->shape.taps,   args->accumulates};
-    struct part_sums_args bias    = {weights + parts * channels * args->shape.taps,
-                                     {args->bias_gradient, NULL},
-                                     parts,
-                                     1,
-                                     channels,
-                                     args->accumulates};
-    error                         = error != 0 ? error : enqueue_sum(weight, args->gradient_type, target);
-    return error != 0 ? error : enqueue_sum(bias, args->gradient_type, target);
+    error = enqueue_sum_after(error, args, weights, parts, channels * args->shape.taps, args->weight_gradient, target);
+    return enqueue_sum_after(error, args, weights + parts * channels * args->shape.taps, parts, channels,
+                             args->bias_gradient, target);
 }

@@ -125,15 +125,13 @@ int64_t kernel_gated_norm_scratch_bytes(const struct mamba_shape *shape)
 
 int kernel_gated_norm_backward(const struct gated_norm_args *args, const struct kernel_target *target)
 {
-    int64_t               inner = mamba_inner(&args->shape);
-    int                   error = with_type(args->type, [&](auto type) {
+    int64_t inner = mamba_inner(&args->shape);
+    int     error = with_type(args->type, [&](auto type) {
         using T   = decltype(type);
         int first = enqueue(gate_slope_kernel<T>, every_group(args, target), 0, target, *args);
         return first != 0 ? first
-                                            : enqueue_grid(gate_weight_kernel<T>, column_grid(args->shape, inner), LAUNCH_THREADS, 0,
-                                                           target, *args);
+                              : enqueue_grid(gate_weight_kernel<T>, column_grid(args->shape, inner), LAUNCH_THREADS, 0,
+                                             target, *args);
     });
-    struct part_sums_args sums  = {args->scratch,    {args->weight_gradient, NULL}, parts_of(args->shape), 1, inner,
-                                   args->accumulates};
-    return error != 0 ? error : enqueue_sum(sums, args->gradient_type, target);
+    return enqueue_sum_after(error, args, args->scratch, parts_of(args->shape), inner, args->weight_gradient, target);
 }

@@ -309,17 +309,6 @@ template <typename T> __global__ void __launch_bounds__(LAUNCH_THREADS) pair_ker
     }
 }
 
-int sum_vector(const scan_args &args, int number, void *to, const kernel_target *target)
-{
-    int64_t        all  = args.shape.batch * args.shape.heads;
-    part_sums_args sums = {args.scratch + sums_at(args.shape) + number * all,
-                           {to, NULL},
-                           args.shape.batch,
-                           1,
-                           args.shape.heads,
-                           args.accumulates};
-    return enqueue_sum(sums, args.gradient_type, target);
-}
 }    // namespace
 
 int kernel_scan(const struct scan_args *args, const struct kernel_target *target)
@@ -349,7 +338,11 @@ int kernel_scan_backward(const struct scan_args *args, const struct kernel_targe
         return first != 0 ? first
                                      : enqueue(pair_kernel<T>, launch_items(pairs, target->multiprocessors), 0, target, *args);
     });
-    error                = error != 0 ? error : sum_vector(*args, 0, args->step_bias_gradient, target);
-    error                = error != 0 ? error : sum_vector(*args, 1, args->decay_gradient, target);
-    return error != 0 ? error : sum_vector(*args, 2, args->skip_gradient, target);
+    const float  *sums   = args->scratch + sums_at(args->shape);
+    void *const   to[3]  = {args->step_bias_gradient, args->decay_gradient, args->skip_gradient};
+    for (int i = 0; i < 3; i++) {
+        error = enqueue_sum_after(error, args, sums + i * args->shape.batch * args->shape.heads, args->shape.batch,
+                                  args->shape.heads, to[i], target);
+    }
+    return error;
 }

@@ -48,4 +48,14 @@ int enqueue_sum(const struct part_sums_args &args, enum format type, const struc
     struct launch launch = {(uint32_t)(args.kinds * launch_groups(args.columns, LAUNCH_WARP)), LAUNCH_WARP * shares};
     return with_type(type, [&](auto value) { return enqueue(sum_kernel<decltype(value)>, launch, 0, target, args); });
 }
+
+// Enqueues the sum of one kind, with the accumulates and gradient_type of Args. error: of the kernels before; if there
+// was one, returns it.
+template <typename Args>
+int enqueue_sum_after(int error, const Args *args, const float *sums, int64_t parts, int64_t columns, void *to,
+                      const struct kernel_target *target)
+{
+    struct part_sums_args all = {sums, {to, NULL}, parts, 1, columns, args->accumulates};
+    return error != 0 ? error : enqueue_sum(all, args->gradient_type, target);
+}
 }    // namespace
