@@ -56,10 +56,10 @@ struct trial {
 static int64_t max_scratch(struct cudnn_entry *entry)
 {
     int64_t maximum = 0;
-    for (int plan = 0; plan < cudnn_attention_plans(entry); plan++) {
-        cudnn_attention_take(entry, plan);
+    for (entry->taken = 0; entry->taken < entry->count; entry->taken++) {
         maximum = number_max(maximum, cudnn_attention_scratch(entry));
     }
+    entry->taken = 0;
     return maximum;
 }
 
@@ -107,8 +107,8 @@ static bool run_plan(void *work, int plan)
 {
     struct trial       *trial  = work;
     struct cudnn_memory memory = {trial->buffers, trial->scratch, trial->cuda->device.streams[STREAM_COMPUTE]};
-    cudnn_attention_take(trial->entry, plan);
-    status ran = cudnn_attention_run(trial->cudnn, trial->entry, trial->op, &memory);
+    trial->entry->taken        = plan;
+    status ran                 = cudnn_attention_run(trial->cudnn, trial->entry, trial->op, &memory);
     if (failed(&ran)) {
         trial->refusal = ran;
         cudaGetLastError();
@@ -118,7 +118,7 @@ static bool run_plan(void *work, int plan)
 
 static status take_first(struct trial *trial)
 {
-    for (int plan = 0; plan < cudnn_attention_plans(trial->entry); plan++) {
+    for (int plan = 0; plan < trial->entry->count; plan++) {
         if (run_plan(trial, plan)) {
             CUDA_CHECK(cudaStreamSynchronize(trial->cuda->device.streams[STREAM_COMPUTE]));
             return OK;
@@ -130,8 +130,8 @@ static status take_first(struct trial *trial)
 static status take_known(struct trial *trial, const struct gemm_choice *choice)
 {
     uint64_t plan = choice->algorithm[0], engine = choice->algorithm[1];
-    if (plan < (uint64_t)cudnn_attention_plans(trial->entry)) {
-        cudnn_attention_take(trial->entry, (int)plan);
+    if (plan < (uint64_t)trial->entry->count) {
+        trial->entry->taken = (int)plan;
         if ((uint64_t)cudnn_attention_engine(trial->entry) == engine) {
             return run_plan(trial, (int)plan) ? OK : trial->refusal;
         }
@@ -177,14 +177,14 @@ static status take_fastest(struct trial *trial)
     int best = tune_fastest(&(struct tune){.stream   = trial->cuda->device.streams[STREAM_COMPUTE],
                                            .run      = run_plan,
                                            .work     = trial,
-                                           .count    = cudnn_attention_plans(trial->entry),
+                                           .count    = trial->entry->count,
                                            .is_first = trial->cuda->tuned == 0},
                             &times);
     if (best < 0) {
         return trial->refusal;
     }
     trial->cuda->tuned++;
-    cudnn_attention_take(trial->entry, best);
+    trial->entry->taken = best;
     choice.algorithm[0] = (uint64_t)best;
     choice.algorithm[1] = (uint64_t)cudnn_attention_engine(trial->entry);
     gemm_cache_add(&gemms->cache, &choice, &times);
@@ -206,18 +206,10 @@ static status try_plans(struct cuda *cuda, struct cudnn_attention *cudnn, struct
     return taken;
 }
 
-struct by_cudnn {
-    struct prepared     prepared;
-    struct cudnn_entry *entry;
-    uint8_t             kind;
-    struct by_cudnn    *next;
-};
-
 struct attention {
-    int64_t                 choice;     // enum attention_choice
-    struct cudnn_attention *cudnn;      // NULL: unavailable
-    status                  refusal;    // why cuDNN is unavailable, or why it refused an op
-    struct by_cudnn        *ops;
+    int64_t                 choice;                // enum attention_choice
+    struct cudnn_attention *cudnn;                 // NULL: unavailable
+    status                  refusal;               // why cuDNN is unavailable, or why it refused an op
     bool                    has_cudnn, has_own;    // whether an op uses cuDNN, and the built-in kernels
 };
 
@@ -240,11 +232,6 @@ void cuda_attention_open(struct cuda *cuda, const struct backend_setup *setup)
 void cuda_attention_close(struct cuda *cuda)
 {
     struct attention *attention = cuda->attention;
-    while (attention->ops != NULL) {
-        struct by_cudnn *op = attention->ops;
-        attention->ops      = op->next;
-        free(op);
-    }
     if (attention->cudnn != NULL) {
         cudnn_attention_close(attention->cudnn);
     }
@@ -254,41 +241,31 @@ void cuda_attention_close(struct cuda *cuda)
 static prepared_run run_cudnn;
 
 // Finds or selects cuDNN's plan for the op's kind and shape. Fails with the reason if cuDNN cannot run the op.
-static status find_cudnn(struct cuda *cuda, const struct op *op, const struct by_cudnn **found)
+static status find_cudnn(struct cuda *cuda, const struct op *op, struct cudnn_entry **found)
 {
-    struct attention   *attention = cuda->attention;
-    struct cudnn_entry *entry     = NULL;
+    struct attention *attention = cuda->attention;
     if (attention->cudnn == NULL) {
         return attention->refusal;
     }
     if (op->shape.attention.sloped_heads > 0) {
         return fail("gswbench's cuDNN graphs do not support ALiBi ([model] positions = alibi)");
     }
-    TRY(cudnn_attention_prepare(attention->cudnn, op, &entry));
-    for (*found = attention->ops; *found != NULL; *found = (*found)->next) {
-        if ((*found)->entry == entry) {
-            return OK;
-        }
+    TRY(cudnn_attention_prepare(attention->cudnn, op, found));
+    if ((*found)->prepared.run == NULL) {
+        (*found)->refusal = try_plans(cuda, attention->cudnn, *found, op);
+        TRY((*found)->refusal);
+        // The results of backward ops vary in their last bits: key blocks add to the query gradients in arrival order.
+        (*found)->prepared = (struct prepared){run_cudnn, is_backward(op)};
     }
-    status tried = try_plans(cuda, attention->cudnn, entry, op);
-    if (failed(&tried)) {
-        cudnn_attention_refuse(entry, &tried);
-        return tried;
-    }
-    struct by_cudnn *made = memory_allocate(sizeof(*made));
-    // The results of backward ops vary in their last bits: key blocks add to the query gradients in arrival order.
-    *made          = (struct by_cudnn){{run_cudnn, is_backward(op)}, entry, op->kind, attention->ops};
-    attention->ops = made;
-    *found         = made;
     return OK;
 }
 
 status cuda_attention_prepare(struct backend *backend, const struct op *op, const struct buffer buffers[OP_OPERANDS],
                               const struct prepared **prepared)
 {
-    struct cuda           *cuda      = backend->state;
-    struct attention      *attention = cuda->attention;
-    const struct by_cudnn *chosen    = NULL;
+    struct cuda        *cuda      = backend->state;
+    struct attention   *attention = cuda->attention;
+    struct cudnn_entry *chosen    = NULL;
     TRY(backend_check_op(backend->ops->name, op, buffers));
     status refusal = find_cudnn(cuda, op, &chosen);
     if (!failed(&refusal)) {
@@ -323,13 +300,13 @@ void cuda_attention_name(const struct cuda *cuda, const struct op *op, char prob
 
 int64_t cuda_attention_scratch(struct cuda *cuda, const struct op *op)
 {
-    const struct by_cudnn *chosen  = NULL;
-    status                 refusal = find_cudnn(cuda, op, &chosen);
+    struct cudnn_entry *chosen  = NULL;
+    status              refusal = find_cudnn(cuda, op, &chosen);
     if (failed(&refusal)) {
         return is_backward(op) ? device_attention_backward_scratch(op, NULL) : 0;
     }
     int     slots[STAGED_MAX];
-    int64_t bytes = cuda_align(cudnn_attention_scratch(chosen->entry));
+    int64_t bytes = cuda_align(cudnn_attention_scratch(chosen));
     for (int i = list_staged(op, slots) - 1; i >= 0; i--) {
         bytes += staged_bytes(op, slots[i]);
     }
@@ -348,12 +325,12 @@ static void cast(struct backend *backend, const struct buffer *from, const struc
 static void run_cudnn(struct backend *backend, const struct prepared *prepared, const struct op *op,
                       const struct buffer buffers[OP_OPERANDS])
 {
-    const struct cuda     *cuda    = backend->state;
-    const struct by_cudnn *by      = (const struct by_cudnn *)prepared;    // prepared is the first member of *by
-    char                  *scratch = (char *)cuda->device.scratch + cuda_align(cudnn_attention_scratch(by->entry));
-    bool                   stages  = is_backward(op) || buffers[ATTENTION_OUT].format == FORMAT_F32;
-    struct buffer          bound[OP_OPERANDS];
-    int                    slots[STAGED_MAX], count = stages ? list_staged(op, slots) : 0;
+    const struct cuda        *cuda    = backend->state;
+    const struct cudnn_entry *entry   = (const struct cudnn_entry *)prepared;    // prepared is its first member
+    char                     *scratch = (char *)cuda->device.scratch + cuda_align(cudnn_attention_scratch(entry));
+    bool                      stages  = is_backward(op) || buffers[ATTENTION_OUT].format == FORMAT_F32;
+    struct buffer             bound[OP_OPERANDS];
+    int                       slots[STAGED_MAX], count = stages ? list_staged(op, slots) : 0;
 
     memcpy(bound, buffers, sizeof(bound));
     for (int i = 0; i < count; i++) {
@@ -361,7 +338,7 @@ static void run_cudnn(struct backend *backend, const struct prepared *prepared, 
         scratch += staged_bytes(op, slots[i]);
     }
     struct cudnn_memory memory = {bound, cuda->device.scratch, cuda_stream(backend, op)};
-    status              result = cudnn_attention_run(cuda->attention->cudnn, by->entry, op, &memory);
+    status              result = cudnn_attention_run(cuda->attention->cudnn, entry, op, &memory);
     if (failed(&result)) {
         cuda_failed(result.text, op->tag.role, __FILE__, __LINE__);
     }
@@ -383,12 +360,12 @@ static bool is_listed(const char *list, const char *item)
 // Lists cuDNN's engine numbers for all shapes, each once: "forward 2, backward 6".
 static void name_engines(const struct attention *attention, char *text, size_t bytes)
 {
-    for (const struct by_cudnn *op = attention->ops; op != NULL; op = op->next) {
+    for (const struct cudnn_entry *entry = attention->cudnn->entries; entry != NULL; entry = entry->next) {
         char   engine[32];
         size_t used = strlen(text);
-        snprintf(engine, sizeof(engine), "%s %lld", op->kind == OP_ATTENTION_FORWARD ? "forward" : "backward",
-                 (long long)cudnn_attention_engine(op->entry));
-        if (!is_listed(text, engine)) {
+        snprintf(engine, sizeof(engine), "%s %lld", entry->kind == OP_ATTENTION_FORWARD ? "forward" : "backward",
+                 (long long)cudnn_attention_engine(entry));
+        if (entry->prepared.run != NULL && !is_listed(text, engine)) {
             snprintf(text + used, bytes - used, "%s%s", used > 0 ? ", " : "", engine);
         }
     }

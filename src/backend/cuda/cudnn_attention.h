@@ -5,19 +5,22 @@
 
 #include "gswbench/backend.h"
 
-struct cudnn_attention;
-struct cudnn_entry;    // plans of one op kind and shape
+// The plans of one op kind and shape, which ops share until cudnn_attention_close.
+struct cudnn_entry {
+    struct prepared     prepared;    // for the caller; zero at first
+    uint8_t             kind;
+    int                 count, taken;    // number of plans; the selected plan, at first 0
+    status              refusal;         // why no plan can run; cudnn_attention_prepare then fails with it
+    struct cudnn_entry *next;
+};
+struct cudnn_attention {
+    struct cudnn_entry *entries;
+};
 
 status cudnn_attention_open(struct cudnn_attention **attention);
 void   cudnn_attention_close(struct cudnn_attention *attention);
-// Makes plans for the op's kind and shape, or fails with cuDNN's reason. Ops of the same kind and shape share an entry,
-// which exists until cudnn_attention_close. At first the first plan of an entry is selected.
+// Makes plans for the op's kind and shape, or fails with cuDNN's reason.
 status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op, struct cudnn_entry **planned);
-// cudnn_attention_plans returns the number of plans. cudnn_attention_take selects one. cudnn_attention_refuse makes
-// cudnn_attention_prepare fail with the given status for this op kind and shape.
-int  cudnn_attention_plans(const struct cudnn_entry *entry);
-void cudnn_attention_take(struct cudnn_entry *entry, int plan);
-void cudnn_attention_refuse(struct cudnn_entry *entry, const status *refusal);
 // Return the engine number and the scratch bytes of the selected plan.
 int64_t cudnn_attention_engine(const struct cudnn_entry *entry);
 int64_t cudnn_attention_scratch(const struct cudnn_entry *entry);

@@ -15,23 +15,21 @@
 // zeroed query gradient sums.
 enum { OLDEST_VERSION = 90800 };
 
-struct cudnn_entry {
-    uint8_t                kind;
+// The public structs are the first members of these.
+struct entry {
+    struct cudnn_entry     base;
     struct attention_shape shape;
     struct cudnn_graph     graph;
     struct cudnn_plan      plans[CUDNN_PLANS];
-    int                    count, taken;
-    status                 refusal;    // why there is no plan
-    struct cudnn_entry    *next;
 };
 
-struct cudnn_attention {
-    struct cudnn        cudnn;
-    cudnnHandle_t       handle;
-    struct cudnn_entry *entries;
+struct attention {
+    struct cudnn_attention base;
+    struct cudnn           cudnn;
+    cudnnHandle_t          handle;
 };
 
-static status load(struct cudnn_attention *attention)
+static status load(struct attention *attention)
 {
     TRY(cudnn_open(&attention->cudnn));
     if (attention->cudnn.cudnnGetVersion() < OLDEST_VERSION) {
@@ -45,22 +43,22 @@ static status load(struct cudnn_attention *attention)
 
 status cudnn_attention_open(struct cudnn_attention **attention)
 {
-    struct cudnn_attention *opened = memory_allocate(sizeof(*opened));
-    *opened                        = (struct cudnn_attention){.entries = NULL};
-    status loaded                  = load(opened);
+    struct attention *opened = memory_allocate(sizeof(*opened));
+    status            loaded = load(opened);
     if (failed(&loaded)) {
         free(opened);
         return loaded;
     }
-    *attention = opened;
+    *attention = &opened->base;
     return OK;
 }
 
-void cudnn_attention_close(struct cudnn_attention *attention)
+void cudnn_attention_close(struct cudnn_attention *base)
 {
-    while (attention->entries != NULL) {
-        struct cudnn_entry *entry = attention->entries;
-        attention->entries        = entry->next;
+    struct attention *attention = (struct attention *)base;
+    while (base->entries != NULL) {
+        struct entry *entry = (struct entry *)base->entries;
+        base->entries       = entry->base.next;
         cudnn_graph_free(&entry->graph);
         free(entry);
     }
@@ -70,7 +68,7 @@ void cudnn_attention_close(struct cudnn_attention *attention)
 
 void cudnn_attention_version(const struct cudnn_attention *attention, char *text, size_t bytes)
 {
-    cudnn_version(&attention->cudnn, text, bytes);
+    cudnn_version(&((const struct attention *)attention)->cudnn, text, bytes);
 }
 
 // Returns whether one plan fits both shapes. Accumulation does not matter, because the caller adds the gradients.
@@ -83,72 +81,58 @@ static bool is_equal(const struct attention_shape *a, const struct attention_sha
 
 static struct cudnn_entry *find(const struct cudnn_attention *attention, const struct op *op)
 {
-    for (struct cudnn_entry *entry = attention->entries; entry != NULL; entry = entry->next) {
-        if (entry->kind == op->kind && is_equal(&entry->shape, &op->shape.attention)) {
-            return entry;
-        }
+    struct cudnn_entry *entry = attention->entries;
+    while (entry != NULL &&
+           (entry->kind != op->kind || !is_equal(&((struct entry *)entry)->shape, &op->shape.attention))) {
+        entry = entry->next;
     }
-    return NULL;
+    return entry;
 }
 
 // Offsets in an op's scratch: the plan's workspace is first. Backward ops then have the row sums of dO * O and the fp32
 // sums of the query gradients.
-static int64_t row_sum_offset(const struct cudnn_entry *entry)
+static int64_t row_sum_offset(const struct entry *entry)
 {
-    return cuda_align(entry->plans[entry->taken].workspace_bytes);
+    return cuda_align(entry->plans[entry->base.taken].workspace_bytes);
 }
 
-static int64_t query_sum_offset(const struct cudnn_entry *entry)
+static int64_t query_sum_offset(const struct entry *entry)
 {
     const struct attention_shape *shape = &entry->shape;
     return row_sum_offset(entry) + cuda_align(shape->batch * shape->heads * shape->sequence * (int64_t)sizeof(float));
 }
 
-int64_t cudnn_attention_scratch(const struct cudnn_entry *entry)
+int64_t cudnn_attention_scratch(const struct cudnn_entry *base)
 {
+    const struct entry           *entry = (const struct entry *)base;
     const struct attention_shape *shape = &entry->shape;
-    if (entry->kind == OP_ATTENTION_FORWARD) {
+    if (base->kind == OP_ATTENTION_FORWARD) {
         return row_sum_offset(entry);
     }
     return query_sum_offset(entry) +
            cuda_align(shape->batch * shape->heads * shape->sequence * shape->head_dim * (int64_t)sizeof(float));
 }
 
-status cudnn_attention_prepare(struct cudnn_attention *attention, const struct op *op, struct cudnn_entry **planned)
+status cudnn_attention_prepare(struct cudnn_attention *base, const struct op *op, struct cudnn_entry **planned)
 {
-    struct cudnn_entry *entry = find(attention, op);
-    if (entry == NULL) {
-        entry  = memory_allocate(sizeof(*entry));
-        *entry = (struct cudnn_entry){
-            .kind = op->kind, .shape = op->shape.attention, .graph = {.cudnn = &attention->cudnn}, .next = NULL};
+    struct attention *attention = (struct attention *)base;
+    *planned                    = find(base, op);
+    if (*planned == NULL) {
+        struct entry *entry = memory_allocate(sizeof(*entry));
+        *entry              = (struct entry){.base  = {.kind = op->kind, .next = base->entries},
+                                             .shape = op->shape.attention,
+                                             .graph = {.cudnn = &attention->cudnn}};
         cudnn_attention_describe(&entry->graph, op);
-        entry->refusal     = cudnn_graph_plan(&entry->graph, attention->handle, entry->plans, &entry->count);
-        entry->next        = attention->entries;
-        attention->entries = entry;
+        entry->base.refusal = cudnn_graph_plan(&entry->graph, attention->handle, entry->plans, &entry->base.count);
+        base->entries       = &entry->base;
+        *planned            = &entry->base;
     }
-    TRY(entry->refusal);
-    *planned = entry;
-    return OK;
-}
-
-int cudnn_attention_plans(const struct cudnn_entry *entry)
-{
-    return entry->count;
-}
-
-void cudnn_attention_take(struct cudnn_entry *entry, int plan)
-{
-    entry->taken = plan;
-}
-
-void cudnn_attention_refuse(struct cudnn_entry *entry, const status *refusal)
-{
-    entry->refusal = *refusal;
+    return (*planned)->refusal;
 }
 
 int64_t cudnn_attention_engine(const struct cudnn_entry *entry)
 {
-    return entry->plans[entry->taken].engine;
+    return ((const struct entry *)entry)->plans[entry->taken].engine;
 }
 
 // The tensors of one execution: for each, its id in the graph and the pointer that is bound to this id.
@@ -172,7 +156,7 @@ static void bind_pair(struct binding *binding, enum cudnn_attention_id key, enum
     bind(binding, value, (char *)pair->data + format_offset(pair->format, shape->kv_heads * shape->head_dim));
 }
 
-static status execute(const struct cudnn_attention *attention, const struct cudnn_entry *entry, void *workspace,
+static status execute(const struct attention *attention, const struct entry *entry, void *workspace,
                       const struct binding *binding)
 {
     const struct cudnn      *cudnn = &attention->cudnn;
@@ -194,7 +178,7 @@ static status execute(const struct cudnn_attention *attention, const struct cudn
     }
     code          = code == CUDNN_STATUS_SUCCESS ? cudnn->cudnnBackendFinalize(pack) : code;
     code          = code == CUDNN_STATUS_SUCCESS
-                        ? cudnn->cudnnBackendExecute(attention->handle, entry->plans[entry->taken].descriptor, pack)
+                        ? cudnn->cudnnBackendExecute(attention->handle, entry->plans[entry->base.taken].descriptor, pack)
                         : code;
     status result = code == CUDNN_STATUS_SUCCESS ? OK : cudnn_failure(cudnn, "attention", code);
     if (pack != NULL) {
@@ -223,12 +207,14 @@ static void bind_backward(struct binding *binding, const struct buffer buffers[]
               &buffers[ATTENTION_GRADIENT_KEY_VALUE], shape);
 }
 
-status cudnn_attention_run(struct cudnn_attention *attention, const struct cudnn_entry *entry, const struct op *op,
+status cudnn_attention_run(struct cudnn_attention *base, const struct cudnn_entry *planned, const struct op *op,
                            const struct cudnn_memory *memory)
 {
-    struct binding binding = {.count = 0};
-    float          scale = op->shape.attention.scale, infinity = -INFINITY, one = 1;
-    int32_t        earlier = (int32_t)op->shape.attention.earlier, window = (int32_t)op->shape.attention.window;
+    const struct attention *attention = (const struct attention *)base;
+    const struct entry     *entry     = (const struct entry *)planned;
+    struct binding          binding   = {.count = 0};
+    float                   scale = op->shape.attention.scale, infinity = -INFINITY, one = 1;
+    int32_t earlier = (int32_t)op->shape.attention.earlier, window = (int32_t)op->shape.attention.window;
 
     cudnnStatus_t code = attention->cudnn.cudnnSetStream(attention->handle, memory->stream);
     if (code != CUDNN_STATUS_SUCCESS) {

@@ -19,9 +19,6 @@ status cudnn_attention_open(struct cudnn_attention **attention)
 UNUSED(void, cudnn_attention_close, struct cudnn_attention *attention)
 UNUSED(status, cudnn_attention_prepare, struct cudnn_attention *attention, const struct op *op,
        struct cudnn_entry **planned)
-UNUSED(int, cudnn_attention_plans, const struct cudnn_entry *entry)
-UNUSED(void, cudnn_attention_take, struct cudnn_entry *entry, int plan)
-UNUSED(void, cudnn_attention_refuse, struct cudnn_entry *entry, const status *refusal)
 UNUSED(int64_t, cudnn_attention_engine, const struct cudnn_entry *entry)
 UNUSED(int64_t, cudnn_attention_scratch, const struct cudnn_entry *entry)
 UNUSED(status, cudnn_attention_run, struct cudnn_attention *attention, const struct cudnn_entry *entry,
