@@ -9,7 +9,7 @@
 // quantize.cuh, so that the BF16 result is never stored.
 #include "gswbench/arithmetic.h"
 
-#include "activation.h"
+#include "norm.h"
 #include "quantize.cuh"
 
 namespace

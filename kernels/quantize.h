@@ -3,7 +3,7 @@
 //
 // Memory-bound. Writing both copies of a bf16 matrix moves 4 bytes per element if the scale is given or each scaling
 // block has a scale. A scale that depends on all elements needs a first pass that reads them, so 6 bytes, unless the op
-// before has computed the amax. A norm or activation that writes both copies itself (norm.h, activation.h) moves its
+// before has computed the amax. A norm or activation that writes both copies itself (norm.h) moves its
 // inputs and 2 bytes per element.
 #pragma once
 

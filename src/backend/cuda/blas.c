@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Loads the cuBLASLt library with the major version of the CUDA toolkit.
-#include "blas.h"
+#include "gemm.h"
 
 #include <stdio.h>
-
-#include "internal.h"
 
 #define TEXT_OF(number) #number
 #define NAME_OF(major)  "libcublasLt.so." TEXT_OF(major)

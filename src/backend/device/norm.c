@@ -4,7 +4,6 @@
 #include "gswbench/op_shape.h"
 #include "gswbench/status.h"
 #include "internal.h"
-#include "kernels/activation.h"
 #include "kernels/norm.h"
 
 static float weight_offset(const struct op *op)

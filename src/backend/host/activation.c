@@ -11,19 +11,22 @@ static bool is_gated(const struct op *op)
     return op->shape.rows.variant == ACTIVATION_SWIGLU || op->shape.rows.variant == ACTIVATION_GEGLU;
 }
 
+struct curve {
+    float (*value)(float x), (*slope)(float x);
+};
+
 // Computes an activation, or, if the gradient of its output is given, the gradient of its input. Inlined into the
 // switch below, so that each variant has its own vectorised loop.
 static inline __attribute__((always_inline)) void apply(float *restrict to, const float *gradient, const float *in,
-                                                        int64_t columns, bool is_gated, float value(float x),
-                                                        float slope(float x))
+                                                        int64_t columns, bool is_gated, struct curve curve)
 {
     for (int64_t i = 0; i < columns && gradient == NULL; i++) {
-        to[i] = value(in[i]) * (is_gated ? in[i + columns] : 1.0f);
+        to[i] = curve.value(in[i]) * (is_gated ? in[i + columns] : 1.0f);
     }
     for (int64_t i = 0; i < columns && gradient != NULL; i++) {
-        to[i] = gradient[i] * (is_gated ? in[i + columns] : 1.0f) * slope(in[i]);
+        to[i] = gradient[i] * (is_gated ? in[i + columns] : 1.0f) * curve.slope(in[i]);
         if (is_gated) {
-            to[i + columns] = gradient[i] * value(in[i]);
+            to[i + columns] = gradient[i] * curve.value(in[i]);
         }
     }
 }
@@ -32,16 +35,16 @@ static void apply_variant(float *to, const float *gradient, const float *in, int
 {
     switch (variant) {
     case ACTIVATION_SWIGLU:
-        apply(to, gradient, in, columns, true, arithmetic_silu, arithmetic_silu_slope);
+        apply(to, gradient, in, columns, true, (struct curve){arithmetic_silu, arithmetic_silu_slope});
         return;
     case ACTIVATION_GEGLU:
-        apply(to, gradient, in, columns, true, arithmetic_gelu, arithmetic_gelu_slope);
+        apply(to, gradient, in, columns, true, (struct curve){arithmetic_gelu, arithmetic_gelu_slope});
         return;
     case ACTIVATION_GELU:
-        apply(to, gradient, in, columns, false, arithmetic_gelu, arithmetic_gelu_slope);
+        apply(to, gradient, in, columns, false, (struct curve){arithmetic_gelu, arithmetic_gelu_slope});
         return;
     case ACTIVATION_RELU2:
-        apply(to, gradient, in, columns, false, arithmetic_relu2, arithmetic_relu2_slope);
+        apply(to, gradient, in, columns, false, (struct curve){arithmetic_relu2, arithmetic_relu2_slope});
         return;
     default:
         FATAL(EXIT_INTERNAL, "unknown activation %d", (int)variant);
