@@ -15,6 +15,7 @@
 #include "gswbench/safetensors.h"
 #include "gswbench/text.h"
 #include "layouts.h"
+#include "safetensors_read.h"
 #include "training.h"
 
 // The test also runs on an emulated GPU, which needs minutes for work that a real GPU does in a second. There it runs
