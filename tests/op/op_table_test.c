@@ -186,6 +186,52 @@ Test(op_table, says_how_operands_are_used_and_how_large_they_are)
     cr_expect_eq(op_operand_elements(&send, COMMUNICATION_IN), -1);
 }
 
+// Plans and their verification both use the op table, so only this test finds a wrong access there.
+Test(op_table, says_which_operands_ops_update)
+{
+    static const struct {
+        enum op_kind kind;
+        int          slot;
+        enum access  access, accumulating;    // accumulating: of an op with .accumulates
+    } rows[] = {
+        {OP_CROSS_ENTROPY, CROSS_ENTROPY_LOGITS, ACCESS_UPDATE, ACCESS_UPDATE},
+        {OP_QUANTIZE, QUANTIZE_AMAX, ACCESS_UPDATE, ACCESS_UPDATE},
+        {OP_RESCALE, RESCALE_AMAX, ACCESS_UPDATE, ACCESS_UPDATE},
+        {OP_RESCALE, RESCALE_HISTORY, ACCESS_UPDATE, ACCESS_UPDATE},
+        {OP_RESCALE, RESCALE_SCALE, ACCESS_UPDATE, ACCESS_UPDATE},
+        {OP_RESCALE, RESCALE_FACTOR, ACCESS_WRITE, ACCESS_WRITE},
+        {OP_MOMENTUM, MOMENTUM_FIRST, ACCESS_UPDATE, ACCESS_UPDATE},
+        {OP_MUON, MUON_MASTER, ACCESS_UPDATE, ACCESS_UPDATE},
+        {OP_ADAMW, ADAMW_MASTER, ACCESS_UPDATE, ACCESS_UPDATE},
+        {OP_ADAMW, ADAMW_FIRST, ACCESS_UPDATE, ACCESS_UPDATE},
+        {OP_ADAMW, ADAMW_SECOND, ACCESS_UPDATE, ACCESS_UPDATE},
+        {OP_ADAMW, ADAMW_AMAX, ACCESS_UPDATE, ACCESS_UPDATE},
+        {OP_ALL_REDUCE, COMMUNICATION_OUT, ACCESS_UPDATE, ACCESS_UPDATE},
+        {OP_ALL_REDUCE_MAXIMUM, COMMUNICATION_OUT, ACCESS_UPDATE, ACCESS_UPDATE},
+        {OP_BROADCAST, COMMUNICATION_OUT, ACCESS_UPDATE, ACCESS_UPDATE},
+        {OP_RECEIVE, COMMUNICATION_OUT, ACCESS_WRITE, ACCESS_WRITE},
+        {OP_GEMM, GEMM_C, ACCESS_WRITE, ACCESS_UPDATE},
+        {OP_LOSS_SUM, LOSS_SUM_OUT, ACCESS_WRITE, ACCESS_UPDATE},
+        {OP_SQUARE_SUM, SQUARE_SUM_OUT, ACCESS_WRITE, ACCESS_UPDATE},
+        {OP_ROUTE_FORWARD, ROUTE_STATISTICS, ACCESS_WRITE, ACCESS_UPDATE},
+        {OP_ROPE_BACKWARD, ROPE_SCALE_GRADIENT, ACCESS_WRITE, ACCESS_UPDATE},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct op op = {.kind = (uint8_t)rows[i].kind, .operand_count = OP_SLOTS};
+        cr_expect_eq(op_operand_access(&op, rows[i].slot), rows[i].access, "%s, slot %d", op_name(rows[i].kind),
+                     rows[i].slot);
+        op.accumulates = true;
+        cr_expect_eq(op_operand_access(&op, rows[i].slot), rows[i].accumulating, "%s, slot %d", op_name(rows[i].kind),
+                     rows[i].slot);
+    }
+
+    struct op muon            = {.kind = OP_MUON, .operand_count = MUON_WEIGHT + 1};
+    muon.operand[MUON_MASTER] = -1;
+    cr_expect_eq(op_operand_access(&muon, MUON_WEIGHT), ACCESS_UPDATE);
+    muon.operand[MUON_MASTER] = 3;
+    cr_expect_eq(op_operand_access(&muon, MUON_WEIGHT), ACCESS_WRITE);
+}
+
 Test(op_table, says_the_same_of_copies_that_are_fused_to_an_op)
 {
     struct op norm = {.kind          = OP_NORM_FORWARD,
