@@ -140,18 +140,27 @@ static void poke_tensor(struct step *step, void *injection)
 bool fault_before(struct streams *streams, const struct queued_op *queued, void *state)
 {
     struct injection *injection = state;
-    enum fault_kind   kind      = queued == injection->faulty ? injection->fault->kind : FAULT_NONE;
     (void)streams;
-    if (kind == FAULT_SKIP) {
-        return false;
-    }
-    if (kind == FAULT_DELAY) {
-        clock_sleep_until(clock_seconds() + injection->fault->amount);
-    }
-    if (kind == FAULT_STOP) {
-        raise(SIGSTOP);
-    }
-    for (volatile bool forever = kind == FAULT_SPIN; forever;) {
+    if (queued == injection->faulty) {
+        switch (injection->fault->kind) {
+        case FAULT_DELAY:
+            clock_sleep_until(clock_seconds() + injection->fault->amount);
+            break;
+        case FAULT_STOP:
+            raise(SIGSTOP);
+            break;
+        case FAULT_SPIN:
+            for (volatile int forever = 1; forever;) {
+            }
+            break;
+        case FAULT_SKIP:
+            return false;
+        case FAULT_NONE:
+        case FAULT_NAN:
+        case FAULT_FLIP:
+        case FAULT_SLOW:
+            break;
+        }
     }
     if (queued->group == NULL) {    // a compute op; all of these run on one stream
         injection->began = clock_seconds();

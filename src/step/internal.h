@@ -260,8 +260,9 @@ void row_counts_clear(const struct streams *streams, const struct known_rows *no
 void row_counts_align(const struct plan *plan, const struct op *op, struct buffer buffers[OP_OPERANDS]);
 
 // The stalls functions measure how long a device's compute stream waits for other streams (trace.c). The compute time
-// of a step excludes these waits. stalls_mark marks the begin and the end of the waits of an op. stalls_mark_end marks
-// the end of the compute time, after the last compute op and before the streams join. Without timers they do nothing.
+// of a step excludes these waits. stalls_begin and stalls_end enclose the waits of an op. stalls_mark_end marks the end
+// of the compute time, after the last compute op and before the streams join. Without timers they do nothing.
 void stalls_close(const struct streams *streams, struct stalls *stalls);
-void stalls_mark(const struct streams *streams, const struct queued_op *queued, bool is_end);
+void stalls_begin(const struct streams *streams, const struct queued_op *queued);
+void stalls_end(const struct streams *streams, const struct queued_op *queued);
 void stalls_mark_end(const struct streams *streams);

@@ -8,8 +8,9 @@
 // POISON fills outputs; PIECE: elements per copy; bf16 represents all integers up to EXACT
 enum { SMALL_GROUP = 64, EXACT = 256, POISON = 7, PIECE = 1 << 22 };
 
-// All elements have the same value, so the expected result does not depend on the order of the elements. Ops that may
-// run at the same time never read the same memory, so each op can have its own values.
+// All elements have the same value, so the expected result does not depend on the order of the elements. Communication
+// ops that may run at the same time never have overlapping inputs (tests/step/isolated_test.c), so each op can have its
+// own values.
 int isolated_value(const struct op *op, const struct plan_group *group, int64_t member)
 {
     bool adds = op->kind == OP_ALL_REDUCE || op->kind == OP_REDUCE_SCATTER;

@@ -78,11 +78,11 @@ static void wait_for_others(struct streams *streams, const struct queued_op *que
     if (queued->wait_count == 0 || streams->device_streams == NULL) {
         return;
     }
-    stalls_mark(streams, queued, false);
+    stalls_begin(streams, queued);
     for (int32_t i = 0; i < queued->wait_count; i++) {
         streams->device_streams->wait(streams->backend, queued->op->stream, queued->waits[i].event);
     }
-    stalls_mark(streams, queued, true);
+    stalls_end(streams, queued);
 }
 
 static void tell_others(struct streams *streams, const struct queued_op *queued)

@@ -232,20 +232,31 @@ void stalls_close(const struct streams *streams, struct stalls *stalls)
     free(stalls);
 }
 
-void stalls_mark(const struct streams *streams, const struct queued_op *queued, bool is_end)
+static void mark_stall(const struct streams *streams, void *event)
+{
+    if (event != NULL) {
+        streams->device_streams->mark(streams->backend, STREAM_COMPUTE, event);
+    }
+}
+
+void stalls_begin(const struct streams *streams, const struct queued_op *queued)
 {
     if (streams->stalls != NULL) {
-        const struct event_pair *pair = &streams->stalls->list[queued->number - 1];
-        if (pair->begin != NULL) {
-            streams->device_streams->mark(streams->backend, STREAM_COMPUTE, is_end ? pair->end : pair->begin);
-        }
+        mark_stall(streams, streams->stalls->list[queued->number - 1].begin);
+    }
+}
+
+void stalls_end(const struct streams *streams, const struct queued_op *queued)
+{
+    if (streams->stalls != NULL) {
+        mark_stall(streams, streams->stalls->list[queued->number - 1].end);
     }
 }
 
 void stalls_mark_end(const struct streams *streams)
 {
     if (streams->stalls != NULL) {
-        streams->device_streams->mark(streams->backend, STREAM_COMPUTE, streams->stalls->end);
+        mark_stall(streams, streams->stalls->end);
     }
 }
 
