@@ -20,10 +20,13 @@ struct curve {
 static inline __attribute__((always_inline)) void apply(float *restrict to, const float *gradient, const float *in,
                                                         int64_t columns, bool is_gated, struct curve curve)
 {
-    for (int64_t i = 0; i < columns && gradient == NULL; i++) {
-        to[i] = curve.value(in[i]) * (is_gated ? in[i + columns] : 1.0f);
+    if (gradient == NULL) {
+        for (int64_t i = 0; i < columns; i++) {
+            to[i] = curve.value(in[i]) * (is_gated ? in[i + columns] : 1.0f);
+        }
+        return;
     }
-    for (int64_t i = 0; i < columns && gradient != NULL; i++) {
+    for (int64_t i = 0; i < columns; i++) {
         to[i] = gradient[i] * (is_gated ? in[i + columns] : 1.0f) * curve.slope(in[i]);
         if (is_gated) {
             to[i + columns] = gradient[i] * curve.value(in[i]);

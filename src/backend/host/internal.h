@@ -55,7 +55,8 @@ int64_t host_part_floats(const struct op *op);     // space for HOST_PARTS fp32 
 void host_run_loop(struct backend *backend, const struct op *op, const struct buffer buffers[], host_body *body,
                    int64_t count);
 
-// Return scratch, aligned to a cache line: host_op.each floats of a thread, and host_op.shared floats of all threads.
+// Return scratch, aligned to a cache line. host_space: host_op.each floats, or host_op.rows rows, of a thread.
+// host_shared: host_op.shared floats of all threads.
 void *host_space(const struct loop *loop, int thread);
 void *host_shared(const struct host *host, const struct op *op);
 
@@ -69,8 +70,8 @@ void    host_blas_release(int64_t bytes);
 enum { HOST_PARTS = 64 };
 
 // Each of HOST_PARTS parts of the rows has `count` sums of a gradient, in double. host_part_sums returns the sums of a
-// part, in shared scratch. host_add_parts adds sums first .. last - 1 of all parts in order to those of part 0, and
-// returns the address of the first.
+// part, in shared scratch. host_add_parts adds sums first .. last - 1 of parts 1, 2, ... to the same sums of part 0, in
+// this order. Returns the address of sum `first` of part 0.
 double *host_part_sums(const struct loop *loop, int64_t part, int64_t count);
 double *host_add_parts(const struct loop *loop, int64_t count, int64_t first, int64_t last);
 

@@ -11,7 +11,8 @@ static int64_t floats(const struct op *op)
     return LATENT_ROWS * op->shape.attention.rotary;
 }
 
-// Index of the first element of a token's head in KEY_VALUE, which has all keys of a token, then all its values.
+// Returns the index of the first element of a token's head in KEY_VALUE, which has all keys of a token, then all its
+// values.
 static int64_t key_at(const struct attention_shape *shape, int64_t token, int64_t head)
 {
     return token * shape->heads * (shape->head_dim + attention_value_dim(shape)) + head * shape->head_dim;
@@ -84,7 +85,8 @@ static void move_tokens(const struct loop *loop, int64_t first, int64_t last, in
                  {LATENT_ROPE_KEY_VALUE_UP, up + plain, LATENT_ROPE_KEY_VALUE, value_at, value, false},
                  {LATENT_ROPE_SHARED_KEY, token * rotary, LATENT_ROPE_KEY_VALUE, key + plain, rotary, true},
             };
-            for (int i = 0; i < (forward ? 5 : 4); i++) {    // backward: sum_shared_key handles the shared key
+            int count = forward ? 5 : 4;    // backward: sum_shared_key handles the last part
+            for (int i = 0; i < count; i++) {
                 move_part(loop, &parts[i], angles, space);
             }
         }

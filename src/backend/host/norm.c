@@ -94,12 +94,13 @@ double *host_add_parts(const struct loop *loop, int64_t count, int64_t first, in
     return total + first;
 }
 
-// Scratch of a thread: eight rows.
+// Scratch of a thread: BACKWARD_ROWS rows.
+enum { BACKWARD_ROWS = 8 };
 struct gradient_rows {
     float *factors, *normalised, *product;
     float *space[3];
     float *sums;    // [2, columns]: weight and bias gradients
-};                  // 8 rows
+};
 
 static void backward_row(const struct loop *loop, int64_t row, const struct gradient_rows *rows)
 {
@@ -185,4 +186,4 @@ static void run_backward(struct backend *backend, const struct op *op, const str
     host_run_loop(backend, op, buffers, finish_columns, op->shape.rows.columns);
 }
 
-const struct host_op host_norm_backward = {.run = run_backward, .rows = 8, .shared = part_floats};
+const struct host_op host_norm_backward = {.run = run_backward, .rows = BACKWARD_ROWS, .shared = part_floats};

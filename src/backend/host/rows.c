@@ -165,7 +165,7 @@ double row_deviation(const float *x, double mean, int64_t count)
     return sum_products(x, x, mean, count);
 }
 
-// Returns the maximum of x, or of |x|, which ignores NaN, and `least`.
+// Returns the largest of `least` and the elements of x, or of |x| (is_magnitude). Ignores NaN.
 static inline float find_maximum(const float *x, int64_t count, bool is_magnitude, float least)
 {
     enum { WIDTH = 32 };
