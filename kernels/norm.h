@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Computes RMS norm and layer norm of rows, with the residual sum before the norm, and the gradients. Memory-bound: in
-// bf16, 4 bytes per element forward (8 if a branch is added first), 6 backward (8 if a residual gradient is added).
+// Computes RMS norm and layer norm of rows, with the residual sum before the norm, and MLP activations. Also computes
+// their gradients. Norms are memory-bound: in bf16, 4 bytes per element forward (8 if a branch is added first), 6
+// backward (8 if a residual gradient is added).
 #pragma once
 
 #include <stdbool.h>

@@ -49,8 +49,8 @@ int enqueue_sum(const struct part_sums_args &args, enum format type, const struc
     return with_type(type, [&](auto value) { return enqueue(sum_kernel<decltype(value)>, launch, 0, target, args); });
 }
 
-// Enqueues the sum of one kind, with the accumulates and gradient_type of Args. error: of the kernels before; if there
-// was one, returns it.
+// Enqueues a sum of one kind with args->accumulates and args->gradient_type. error: result of the previous kernels; if
+// it is not 0, returns it and enqueues nothing.
 template <typename Args>
 int enqueue_sum_after(int error, const Args *args, const float *sums, int64_t parts, int64_t columns, void *to,
                       const struct kernel_target *target)

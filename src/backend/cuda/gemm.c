@@ -157,7 +157,8 @@ static struct gemm *gemm_create(struct cuda *cuda, const struct gemm_key *key)
     if (format_is_low_precision(key->a)) {
         describe_low_precision(cuda->gemms, gemm);
     }
-    if (key->bias_alignment > 0) {    // cuBLASLt adds it to each column of a column-major matrix, our row
+    // cuBLASLt adds a bias to each column of its column-major matrix, which is a row of ours.
+    if (key->bias_alignment > 0) {
         set_number(blas, gemm, CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
         set_bias(cuda->gemms, gemm, NULL);
     }

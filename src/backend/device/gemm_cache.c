@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <xxhash.h>
 
@@ -237,14 +236,16 @@ static status create_folder(const struct gemm_cache *cache)
 // Inserts a choice, or replaces the choice for the same problem. Returns true if the algorithm changed.
 static bool put(struct gemm_cache *cache, const struct gemm_choice *choice)
 {
-    const struct gemm_choice *known = gemm_cache_find(cache, choice->problem);
-    if (known == NULL) {
-        LIST_APPEND(cache->choices, cache->count, *choice);
-        return true;
+    for (int i = 0; i < cache->count; i++) {
+        struct gemm_choice *known = &cache->choices[i];
+        if (strcmp(known->problem, choice->problem) == 0) {
+            bool is_other = memcmp(known->algorithm, choice->algorithm, sizeof(known->algorithm)) != 0;
+            *known        = *choice;
+            return is_other;
+        }
     }
-    bool is_other                          = memcmp(known->algorithm, choice->algorithm, sizeof(known->algorithm)) != 0;
-    cache->choices[known - cache->choices] = *choice;
-    return is_other;
+    LIST_APPEND(cache->choices, cache->count, *choice);
+    return true;
 }
 
 void gemm_cache_add(struct gemm_cache *cache, const struct gemm_choice *choice, const struct gemm_times *times)

@@ -15,21 +15,22 @@
 // zeroed query gradient sums.
 enum { OLDEST_VERSION = 90800 };
 
-// The public structs are the first members of these.
-struct entry {
+// struct planned_entry starts with its public struct cudnn_entry, so a pointer to one can be cast to the other. The
+// same is true of struct cudnn_state and struct cudnn_attention.
+struct planned_entry {
     struct cudnn_entry     base;
     struct attention_shape shape;
     struct cudnn_graph     graph;
     struct cudnn_plan      plans[CUDNN_PLANS];
 };
 
-struct attention {
+struct cudnn_state {
     struct cudnn_attention base;
     struct cudnn           cudnn;
     cudnnHandle_t          handle;
 };
 
-static status load(struct attention *attention)
+static status load(struct cudnn_state *attention)
 {
     TRY(cudnn_open(&attention->cudnn));
     if (attention->cudnn.cudnnGetVersion() < OLDEST_VERSION) {
@@ -43,8 +44,8 @@ static status load(struct attention *attention)
 
 status cudnn_attention_open(struct cudnn_attention **attention)
 {
-    struct attention *opened = memory_allocate(sizeof(*opened));
-    status            loaded = load(opened);
+    struct cudnn_state *opened = memory_allocate(sizeof(*opened));
+    status              loaded = load(opened);
     if (failed(&loaded)) {
         free(opened);
         return loaded;
@@ -55,10 +56,10 @@ status cudnn_attention_open(struct cudnn_attention **attention)
 
 void cudnn_attention_close(struct cudnn_attention *base)
 {
-    struct attention *attention = (struct attention *)base;
+    struct cudnn_state *attention = (struct cudnn_state *)base;
     while (base->entries != NULL) {
-        struct entry *entry = (struct entry *)base->entries;
-        base->entries       = entry->base.next;
+        struct planned_entry *entry = (struct planned_entry *)base->entries;
+        base->entries               = entry->base.next;
         cudnn_graph_free(&entry->graph);
         free(entry);
     }
@@ -68,7 +69,7 @@ void cudnn_attention_close(struct cudnn_attention *base)
 
 void cudnn_attention_version(const struct cudnn_attention *attention, char *text, size_t bytes)
 {
-    cudnn_version(&((const struct attention *)attention)->cudnn, text, bytes);
+    cudnn_version(&((const struct cudnn_state *)attention)->cudnn, text, bytes);
 }
 
 // Returns whether one plan fits both shapes. Accumulation does not matter, because the caller adds the gradients.
@@ -83,7 +84,7 @@ static struct cudnn_entry *find(const struct cudnn_attention *attention, const s
 {
     struct cudnn_entry *entry = attention->entries;
     while (entry != NULL &&
-           (entry->kind != op->kind || !is_equal(&((struct entry *)entry)->shape, &op->shape.attention))) {
+           (entry->kind != op->kind || !is_equal(&((struct planned_entry *)entry)->shape, &op->shape.attention))) {
         entry = entry->next;
     }
     return entry;
@@ -91,12 +92,12 @@ static struct cudnn_entry *find(const struct cudnn_attention *attention, const s
 
 // Offsets in an op's scratch: the plan's workspace is first. Backward ops then have the row sums of dO * O and the fp32
 // sums of the query gradients.
-static int64_t row_sum_offset(const struct entry *entry)
+static int64_t row_sum_offset(const struct planned_entry *entry)
 {
     return cuda_align(entry->plans[entry->base.taken].workspace_bytes);
 }
 
-static int64_t query_sum_offset(const struct entry *entry)
+static int64_t query_sum_offset(const struct planned_entry *entry)
 {
     const struct attention_shape *shape = &entry->shape;
     return row_sum_offset(entry) + cuda_align(shape->batch * shape->heads * shape->sequence * (int64_t)sizeof(float));
@@ -104,7 +105,7 @@ static int64_t query_sum_offset(const struct entry *entry)
 
 int64_t cudnn_attention_scratch(const struct cudnn_entry *base)
 {
-    const struct entry           *entry = (const struct entry *)base;
+    const struct planned_entry   *entry = (const struct planned_entry *)base;
     const struct attention_shape *shape = &entry->shape;
     if (base->kind == OP_ATTENTION_FORWARD) {
         return row_sum_offset(entry);
@@ -115,13 +116,13 @@ int64_t cudnn_attention_scratch(const struct cudnn_entry *base)
 
 status cudnn_attention_prepare(struct cudnn_attention *base, const struct op *op, struct cudnn_entry **planned)
 {
-    struct attention *attention = (struct attention *)base;
-    *planned                    = find(base, op);
+    struct cudnn_state *attention = (struct cudnn_state *)base;
+    *planned                      = find(base, op);
     if (*planned == NULL) {
-        struct entry *entry = memory_allocate(sizeof(*entry));
-        *entry              = (struct entry){.base  = {.kind = op->kind, .next = base->entries},
-                                             .shape = op->shape.attention,
-                                             .graph = {.cudnn = &attention->cudnn}};
+        struct planned_entry *entry = memory_allocate(sizeof(*entry));
+        *entry                      = (struct planned_entry){.base  = {.kind = op->kind, .next = base->entries},
+                                                             .shape = op->shape.attention,
+                                                             .graph = {.cudnn = &attention->cudnn}};
         cudnn_attention_describe(&entry->graph, op);
         entry->base.refusal = cudnn_graph_plan(&entry->graph, attention->handle, entry->plans, &entry->base.count);
         base->entries       = &entry->base;
@@ -132,7 +133,7 @@ status cudnn_attention_prepare(struct cudnn_attention *base, const struct op *op
 
 int64_t cudnn_attention_engine(const struct cudnn_entry *entry)
 {
-    return ((const struct entry *)entry)->plans[entry->taken].engine;
+    return ((const struct planned_entry *)entry)->plans[entry->taken].engine;
 }
 
 // The tensors of one execution: for each, its id in the graph and the pointer that is bound to this id.
@@ -156,7 +157,7 @@ static void bind_pair(struct binding *binding, enum cudnn_attention_id key, enum
     bind(binding, value, (char *)pair->data + format_offset(pair->format, shape->kv_heads * shape->head_dim));
 }
 
-static status execute(const struct attention *attention, const struct entry *entry, void *workspace,
+static status execute(const struct cudnn_state *attention, const struct planned_entry *entry, void *workspace,
                       const struct binding *binding)
 {
     const struct cudnn      *cudnn = &attention->cudnn;
@@ -210,10 +211,10 @@ static void bind_backward(struct binding *binding, const struct buffer buffers[]
 status cudnn_attention_run(struct cudnn_attention *base, const struct cudnn_entry *planned, const struct op *op,
                            const struct cudnn_memory *memory)
 {
-    const struct attention *attention = (const struct attention *)base;
-    const struct entry     *entry     = (const struct entry *)planned;
-    struct binding          binding   = {.count = 0};
-    float                   scale = op->shape.attention.scale, infinity = -INFINITY, one = 1;
+    const struct cudnn_state   *attention = (const struct cudnn_state *)base;
+    const struct planned_entry *entry     = (const struct planned_entry *)planned;
+    struct binding              binding   = {.count = 0};
+    float                       scale = op->shape.attention.scale, infinity = -INFINITY, one = 1;
     int32_t earlier = (int32_t)op->shape.attention.earlier, window = (int32_t)op->shape.attention.window;
 
     cudnnStatus_t code = attention->cudnn.cudnnSetStream(attention->handle, memory->stream);
