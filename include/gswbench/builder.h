@@ -140,7 +140,7 @@ struct declaration {
     int64_t                expert;                // index of the expert; -1: not an expert's weight
     int64_t                rows, columns;         // size on this rank, with padding
     struct weight_part     part[WEIGHT_PARTS];    // shape and replica axes; src/build/weights.c sets the other fields
-    const struct exported *as[WEIGHT_PARTS];
+    const struct exported *as[WEIGHT_PARTS];      // exported name and random stream of each part
     int                    parts;
     int32_t                bias_of;       // index of the declaration whose bias this is; -1: not a bias
     int32_t                adapter_of;    // index of the declaration that this adapts; -1: not an adapter

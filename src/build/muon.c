@@ -185,7 +185,7 @@ static void append_matrix(struct builder *builder, const struct plan_unit *unit,
     append_update(&update, take_own(&update, x));
 }
 
-// FLOPs of the iterations (iterate) of a matrix.
+// Returns the FLOPs of all Newton-Schulz iterations (iterate) of a matrix.
 static double count_flops(const struct muon_matrix *matrix)
 {
     double rows = (double)matrix->rows, columns = (double)matrix->columns, m = fmin(rows, columns);

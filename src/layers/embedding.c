@@ -43,14 +43,14 @@ static struct op embedding_op(const struct builder *builder, enum op_kind kind, 
     const struct weight      *table = &builder->plan->weights[weight];
     const struct weight_part *part  = &table->part[0];
     struct op                 op    = assembly_op(&builder->assembly, kind, role);
-    bool                      is_scaled =
-        weight == embedding_table(builder);    // [model] embedding_scale does not apply to learned positions
-    op.shape.rows = (struct rows_shape){.rows          = builder->tokens,
-                                        .columns       = table->columns,
-                                        .valid_columns = table->rows,
-                                        .first         = part->first_row,
-                                        .total         = part->rows,
-                                        .multiplier = is_scaled ? (float)builder->plan->model.embedding_scale : 1.0F};
+    // [model] embedding_scale does not apply to learned positions.
+    bool is_scaled = weight == embedding_table(builder);
+    op.shape.rows  = (struct rows_shape){.rows          = builder->tokens,
+                                         .columns       = table->columns,
+                                         .valid_columns = table->rows,
+                                         .first         = part->first_row,
+                                         .total         = part->rows,
+                                         .multiplier = is_scaled ? (float)builder->plan->model.embedding_scale : 1.0F};
     return op;
 }
 

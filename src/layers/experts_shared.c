@@ -7,7 +7,30 @@
 #include "experts.h"
 #include "mlp.h"
 
-static const struct mlp_names exported = MLP_NAMES("shared ", "model.layers.%d.mlp.shared_experts.", 18, 30, 4);
+// Tensors in the exported model, with the random streams of their initial values.
+static const struct exported exported_fc1_a  = {"model.layers.%d.mlp.shared_experts.gate_up_proj.lora_A.weight", 4};
+static const struct exported exported_gate_b = {"model.layers.%d.mlp.shared_experts.gate_proj.lora_B.weight",
+                                                ADAPTER_NOT_DRAWN};
+static const struct exported exported_up_b   = {"model.layers.%d.mlp.shared_experts.up_proj.lora_B.weight",
+                                                ADAPTER_NOT_DRAWN};
+static const struct exported exported_fc2_a  = {"model.layers.%d.mlp.shared_experts.down_proj.lora_A.weight", 5};
+static const struct exported exported_fc2_b  = {"model.layers.%d.mlp.shared_experts.down_proj.lora_B.weight",
+                                                ADAPTER_NOT_DRAWN};
+
+static const struct mlp_names exported = {
+    .gate = {"model.layers.%d.mlp.shared_experts.gate_proj.weight", 18},
+    .up   = {"model.layers.%d.mlp.shared_experts.up_proj.weight", 19},
+    .down = {"model.layers.%d.mlp.shared_experts.down_proj.weight", 20},
+
+    .gate_bias = {"model.layers.%d.mlp.shared_experts.gate_proj.bias", 30},
+    .up_bias   = {"model.layers.%d.mlp.shared_experts.up_proj.bias", 31},
+    .down_bias = {"model.layers.%d.mlp.shared_experts.down_proj.bias", 32},
+
+    .in_adapter  = {{"shared fc1 adapter A", "shared fc1 adapter B"},
+                    &exported_fc1_a,
+                    {&exported_gate_b, &exported_up_b}},
+    .out_adapter = {{"shared fc2 adapter A", "shared fc2 adapter B"}, &exported_fc2_a, {&exported_fc2_b}},
+};
 
 void experts_shared_declare(struct declarations *declarations, int32_t *weights)
 {

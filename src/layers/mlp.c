@@ -12,7 +12,25 @@ enum {
     VALUE_S,                  // output of the activation [tokens, ffn]
 };
 
-static const struct mlp_names exported = MLP_NAMES("", "model.layers.%d.mlp.", 12, 26, 2);
+// Tensors in the exported model, with the random streams of their initial values.
+static const struct exported exported_fc1_a  = {"model.layers.%d.mlp.gate_up_proj.lora_A.weight", 2};
+static const struct exported exported_gate_b = {"model.layers.%d.mlp.gate_proj.lora_B.weight", ADAPTER_NOT_DRAWN};
+static const struct exported exported_up_b   = {"model.layers.%d.mlp.up_proj.lora_B.weight", ADAPTER_NOT_DRAWN};
+static const struct exported exported_fc2_a  = {"model.layers.%d.mlp.down_proj.lora_A.weight", 3};
+static const struct exported exported_fc2_b  = {"model.layers.%d.mlp.down_proj.lora_B.weight", ADAPTER_NOT_DRAWN};
+
+static const struct mlp_names exported = {
+    .gate = {"model.layers.%d.mlp.gate_proj.weight", 12},
+    .up   = {"model.layers.%d.mlp.up_proj.weight", 13},
+    .down = {"model.layers.%d.mlp.down_proj.weight", 14},
+
+    .gate_bias = {"model.layers.%d.mlp.gate_proj.bias", 26},
+    .up_bias   = {"model.layers.%d.mlp.up_proj.bias", 27},
+    .down_bias = {"model.layers.%d.mlp.down_proj.bias", 28},
+
+    .in_adapter  = {{"fc1 adapter A", "fc1 adapter B"}, &exported_fc1_a, {&exported_gate_b, &exported_up_b}},
+    .out_adapter = {{"fc2 adapter A", "fc2 adapter B"}, &exported_fc2_a, {&exported_fc2_b}},
+};
 
 int64_t mlp_elements(const struct model_config *model, int64_t hidden, int64_t ffn)
 {

@@ -15,27 +15,6 @@ struct mlp_names {
     struct adapter_names in_adapter, out_adapter;
 };
 
-// The names of an MLP in the exported model, below `path`, with the first random streams of its matrices, of its biases
-// and of the matrices A of its adapters. of: prefix of names in the plan.
-#define EXPORTED(...)                                                                                                  \
-    &(const struct exported)                                                                                           \
-    {                                                                                                                  \
-        __VA_ARGS__                                                                                                    \
-    }
-#define MLP_NAMES(of, path, matrix, bias, adapter_a)                                                                   \
-    {                                                                                                                  \
-        .gate = {path "gate_proj.weight", matrix}, .up = {path "up_proj.weight", matrix + 1},                          \
-        .down = {path "down_proj.weight", matrix + 2}, .gate_bias = {path "gate_proj.bias", bias},                     \
-        .up_bias = {path "up_proj.bias", bias + 1}, .down_bias = {path "down_proj.bias", bias + 2},                    \
-        .in_adapter  = {{of "fc1 adapter A", of "fc1 adapter B"},                                                      \
-                        EXPORTED(path "gate_up_proj.lora_A.weight", adapter_a),                                        \
-                        {EXPORTED(path "gate_proj.lora_B.weight", ADAPTER_NOT_DRAWN),                                  \
-                         EXPORTED(path "up_proj.lora_B.weight", ADAPTER_NOT_DRAWN)}},                                  \
-        .out_adapter = {{of "fc2 adapter A", of "fc2 adapter B"},                                                      \
-                        EXPORTED(path "down_proj.lora_A.weight", adapter_a + 1),                                       \
-                        {EXPORTED(path "down_proj.lora_B.weight", ADAPTER_NOT_DRAWN)}},                                \
-    }
-
 // Describes the weights of an MLP (expert = -1) or of an expert: fc1 (gate and up together) and fc2.
 struct mlp_weights {
     const struct mlp_names *as;
