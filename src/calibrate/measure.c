@@ -284,7 +284,11 @@ status calibrate_communications(struct distinct_ops *list, const struct calibrat
 {
     const struct distinct_op *between = choose_between(list);
     TRY(microbenchmarks_measure(list, between, setup));
-    for (int32_t i = 0; i < list->count && !setup->backend->ops->is_device; i++) {
+    if (setup->backend->ops->is_device) {
+        return OK;
+    }
+    // On CPU ranks, also measures delay and contention of every communication op. Collective.
+    for (int32_t i = 0; i < list->count; i++) {
         if (is_communication(&list->ops[i])) {
             TRY(measure_disturbance(&list->ops[i], between, setup));
         }

@@ -38,6 +38,14 @@ static double ring_bytes(const struct plan_connection *connection)
     return BUFFER_BYTES + COUNTER_BYTES + crossings * (BUFFER_BYTES - COUNTER_BYTES);
 }
 
+// Returns the bytes per channel of an all-to-all. It has buffers for every pair of ranks within the node. Its network
+// traffic shares one pair of buffers.
+static double all_to_all_bytes(const struct plan_connection *connection)
+{
+    double local = (double)connection->members / (double)connection->nodes;
+    return (local - 1.0) * (BUFFER_BYTES + COUNTER_BYTES) + (connection->nodes > 1 ? 2.0 * BUFFER_BYTES : 0.0);
+}
+
 // Returns the bytes of a connection. Ring collectives, rotations and all-to-alls have separate buffers.
 static int64_t device_bytes(const struct plan_connection *connection)
 {
@@ -47,12 +55,8 @@ static int64_t device_bytes(const struct plan_connection *connection)
         bool receives = connection->stream == STREAM_PIPELINE_RECEIVE;
         bytes         = receives || connection->nodes > 1 ? BUFFER_BYTES : COUNTER_BYTES;
     } else {
-        // An all-to-all has buffers for every pair of ranks within the node. Its network traffic shares one pair.
-        double local = (double)connection->members / (double)connection->nodes;
-        double pairs = (local - 1.0) * (BUFFER_BYTES + COUNTER_BYTES);
         bytes += (connection->kinds & rotates) != 0 ? ring_bytes(connection) : 0.0;
-        bytes +=
-            (connection->kinds & exchanges) != 0 ? pairs + (connection->nodes > 1 ? 2.0 * BUFFER_BYTES : 0.0) : 0.0;
+        bytes += (connection->kinds & exchanges) != 0 ? all_to_all_bytes(connection) : 0.0;
         bytes += (connection->kinds & ~(rotates | exchanges)) != 0 ? ring_bytes(connection) : 0.0;
     }
     return (int64_t)(connection->processors * bytes);
