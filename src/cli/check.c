@@ -38,7 +38,7 @@ static status find_program(struct proved_job *proved)
     return OK;
 }
 
-// Fails if the GPU of [hardware] cannot multiply in FP8, as predict does. job_check refuses FP4.
+// Fails, like predict, if the GPU of [hardware] has no FP8. job_check refuses FP4.
 static status check_precision(const struct config *config)
 {
     const struct hardware_config *hardware = &config->hardware;
@@ -73,7 +73,8 @@ struct sum {
     int              rows, verified;
     struct job_proof proof;
     int              possible;    // rows that this version and the GPU can run, whatever their memory
-    status           unfit;       // why the job of a single checked row cannot run; else OK
+    // Error returned after the output: why the single row cannot run, or that no row can; else OK.
+    status unfit;
     // Of check --all, which reports the errors of every configuration and does not stop at the first error.
     const struct arguments *options;
     bool                    has_begun;
@@ -91,7 +92,7 @@ static void add_proof(struct sum *sum, const struct job_proof *proof)
     sum->proof.communications += proof->communications;
 }
 
-// The rows (jobs) of a configuration, and what is done with a checked one.
+// Rows (jobs) of a configuration, and the state of their check.
 struct checked_rows {
     const struct job_selection *selection;
     struct config_row           rows[CONFIG_ROWS_MAX];
@@ -181,7 +182,7 @@ status command_check(const struct arguments *options)
                   sum.proof.communications);
     }
     if (!options->all && !failed(&result) && !failed(&sum.unfit) && sum.possible == 0) {
-        sum.unfit = fail("no row can run; %s", list != NULL ? "each has its reason" : "its line has the reason");
+        sum.unfit = fail("no row can run; each %s has its reason", list != NULL ? "row of the output" : "line");
     }
     json_decref(list);
     return failed(&result) || options->all ? result : sum.unfit;

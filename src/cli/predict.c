@@ -256,13 +256,14 @@ struct predictions {
     json_t                  *list;         // NULL: text output
     FILE                    *timeline;     // file of --trace; NULL: none
     struct output_folder     folder;       // folder of the last written result
-    bool                     is_single;    // the configuration has, or --ranks and others select, a single row
+    bool                     is_single;    // exactly one row is predicted, because there is only one or flags select it
     bool                     is_alone;     // a single row, selected by --ranks: printed with all details
     struct progress          progress;
     int                      rows, predicted;
     int                      config_rows;    // rows so far of the current configuration
     struct prediction_errors fitted, others;
-    status                   outcome;    // why the job of a single row cannot run; else OK. Returned after the output
+    // Error returned after the output: why the single row cannot run, or that no row can; else OK.
+    status outcome;
 };
 
 static void print_row(const struct predictions *table, const struct predict_row *row)
@@ -451,7 +452,7 @@ status command_predict(const struct arguments *options)
     }
     if (!failed(&result) && !failed(&table.outcome) && table.predicted == 0) {
         table.outcome =
-            fail("no row can be predicted; its %s", table.list != NULL ? "reason says why" : "line has the reason");
+            fail("no row can be predicted; each %s has its reason", table.list != NULL ? "row of the output" : "line");
     }
     json_decref(table.list);
     return failed(&result) ? result : table.outcome;
