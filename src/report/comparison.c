@@ -77,8 +77,11 @@ const char *report_find_setting(const struct result *result, const char *name)
 
 static bool has_same_profiles(const struct result *first, const struct result *second)
 {
-    return strcmp(report_find_setting(first, profiles[0]), report_find_setting(second, profiles[0])) == 0 &&
-           strcmp(report_find_setting(first, profiles[1]), report_find_setting(second, profiles[1])) == 0;
+    bool is_same = true;
+    for (const char *const *name = profiles; *name != NULL; name++) {
+        is_same = is_same && strcmp(report_find_setting(first, *name), report_find_setting(second, *name)) == 0;
+    }
+    return is_same;
 }
 
 static bool are_predicted(const struct result *first, const struct result *second)

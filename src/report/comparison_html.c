@@ -224,5 +224,5 @@ void comparison_write_html(const struct comparison *list, int64_t count, FILE *f
         write_parts(&list[i], file);
         write_memory(&list[i], file);
     }
-    html_write_foot(list->second->version, file);
+    html_write_foot(file, "%s", list->second->version);
 }

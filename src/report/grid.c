@@ -182,5 +182,5 @@ void page_write(const struct page *page, FILE *file)
             write_card(&page->cards[i], file);
         }
     }
-    html_write_foot(version_text, file);
+    html_write_foot(file, "%s", version_text);
 }

@@ -74,8 +74,9 @@ void comparison_list_settings(const struct comparison *comparison, bool has_mach
 // Returns whether both results are predictions with the same profiles, whose errors mostly cancel in a comparison.
 bool comparison_shares_errors(const struct comparison *comparison);
 
-// Parts of report.html, in files of the same names. They write nothing without the values that they show, except
-// html_write_tables. html_write_waterfall needs a traced step.
+// Parts of report.html, in report_devices.c, report_compute_times.c, report_communication.c, report_tables.c,
+// report_roofline.c and report_traced.c. They write nothing if their values are unknown, except html_write_tables.
+// html_write_waterfall needs a traced step.
 report_writer html_write_devices, html_write_compute_times, html_write_communication_times, html_write_tables;
 report_writer html_write_roofline;
 report_writer html_write_waterfall, html_write_timeline;    // of the traced step (report_traced.c)
@@ -92,10 +93,10 @@ void html_write_list(const struct report_listed *rows, int64_t count, FILE *file
 enum { BAR_COMPUTE = 0, BAR_IDEAL = 1, BAR_REST = 2, BAR_IDLE = 3 };
 
 // An HTML page begins with html_write_head, then the text of its subtitle, then html_write_badge (word NULL: no badge).
-// It ends with html_write_foot.
+// It ends with html_write_foot, which prints text after "gswbench " like html_print.
 void html_write_head(const char *title, FILE *file);
 void html_write_badge(const char *class, const char *word, FILE *file);
-void html_write_foot(const char *version, FILE *file);
+void html_write_foot(FILE *file, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 // Writes text from outside the program, escaped for HTML. html_print prints like fprintf and escapes every %s. It
 // accepts numbers of type int, int64_t and double; only a double may have flags, a width or a precision, but no "*".

@@ -214,22 +214,29 @@ static const struct {
     {"eval_start", take_evaluation}, {"eval_accuracy", take_position},   {"run_stop", take_run_stop},
 };
 
-// Entries whose value is stored in struct mlperf_log. Fields of 8 bytes are numbers, larger ones are text.
+// Entries whose value is stored in struct mlperf_log. bytes: size of a text field; 0: the field is a number.
 static const struct {
     const char *key;
     size_t      offset, bytes;
 } facts[] = {
-#define LOG_FIELD(field) offsetof(struct mlperf_log, field), sizeof(((struct mlperf_log *)0)->field)
-    {"submission_benchmark", LOG_FIELD(benchmark)}, {"submission_org", LOG_FIELD(submitter)},
-    {"submission_platform", LOG_FIELD(platform)},   {"global_batch_size", LOG_FIELD(batch)},
-    {"max_sequence_length", LOG_FIELD(sequence)},   {"gradient_accumulation_steps", LOG_FIELD(accumulation)},
+#define LOG_TEXT(key, field)                                                                                           \
+    {                                                                                                                  \
+        key, offsetof(struct mlperf_log, field), sizeof(((struct mlperf_log *)0)->field)                               \
+    }
+#define LOG_NUMBER(key, field)                                                                                         \
+    {                                                                                                                  \
+        key, offsetof(struct mlperf_log, field), 0                                                                     \
+    }
+    LOG_TEXT("submission_benchmark", benchmark), LOG_TEXT("submission_org", submitter),
+    LOG_TEXT("submission_platform", platform),   LOG_NUMBER("global_batch_size", batch),
+    LOG_NUMBER("max_sequence_length", sequence), LOG_NUMBER("gradient_accumulation_steps", accumulation),
 };
 
 static status take_fact(struct reader *reader, const struct entry *entry, size_t index)
 {
     void  *field = (char *)reader->log + facts[index].offset;
     double value = json_number_value(entry->value);
-    if (facts[index].bytes > sizeof(int64_t)) {
+    if (facts[index].bytes > 0) {
         const char *text = json_string_value(entry->value);
         text_printable(field, facts[index].bytes, text != NULL ? text : "");
         return OK;

@@ -41,16 +41,21 @@ static const char *print_directive(FILE *file, const char *format, va_list *argu
     return format + length;
 }
 
-void html_print(FILE *file, const char *format, ...)
+static void print_arguments(FILE *file, const char *format, va_list *arguments)
 {
-    va_list arguments;
-    va_start(arguments, format);
     while (*format != '\0') {
         size_t plain = strcspn(format, "%");
         fwrite(format, 1, plain, file);
         format += plain;
-        format = *format != '\0' ? print_directive(file, format, &arguments) : format;
+        format = *format != '\0' ? print_directive(file, format, arguments) : format;
     }
+}
+
+void html_print(FILE *file, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_arguments(file, format, &arguments);
     va_end(arguments);
 }
 
@@ -76,9 +81,14 @@ void html_write_badge(const char *class, const char *word, FILE *file)
     fprintf(file, "</header>\n");
 }
 
-void html_write_foot(const char *version, FILE *file)
+void html_write_foot(FILE *file, const char *format, ...)
 {
-    html_print(file, "<footer>gswbench %s</footer></main></body></html>\n", version);
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("<footer>gswbench ", file);
+    print_arguments(file, format, &arguments);
+    fputs("</footer></main></body></html>\n", file);
+    va_end(arguments);
 }
 
 void html_write_figure(FILE *file, const char *value, const char *unit, const char *label, const char *note, ...)

@@ -271,7 +271,6 @@ void report_write_html(const struct result *result, FILE *file)
         write_learning(result, file);
     }
     html_write_tables(result, file);
-    html_print(file,
-               "<footer>gswbench %s &middot; method %" PRId64 " &middot; config %s</footer></main></body></html>\n",
-               result->version, result->method, result->config_hash);
+    html_write_foot(file, "%s &middot; method %" PRId64 " &middot; config %s", result->version, result->method,
+                    result->config_hash);
 }

@@ -102,5 +102,5 @@ void report_write_list(const struct report_list *list, FILE *file)
     if (list->remark[0] != '\0') {
         html_print(file, "<section class=card><p>%s</p></section>\n", list->remark);
     }
-    html_write_foot(list->count > 0 ? list->rows->result->version : "", file);
+    html_write_foot(file, "%s", list->count > 0 ? list->rows->result->version : "");
 }
