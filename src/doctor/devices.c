@@ -42,6 +42,15 @@ static const struct library libraries[] = {
 
 enum { VERSION_BYTES = 72 };
 
+static size_t ask_version(const struct library *library, union version_call call)
+{
+    int version = 0;
+    if (library->is_returned) {
+        return call.returned();
+    }
+    return call.stored(&version) == 0 && version > 0 ? (size_t)version : 0;
+}
+
 static void describe_version(char text[VERSION_BYTES], size_t version, size_t step)
 {
     if (step == 0) {
@@ -51,29 +60,36 @@ static void describe_version(char text[VERSION_BYTES], size_t version, size_t st
     }
 }
 
+// Adds a line for a library that cannot be opened.
+static struct doctor_line *add_unusable(struct doctor *doctor, const struct library *library, enum doctor_state state,
+                                        const char *reason)
+{
+    bool is_installed = strstr(reason, "No such file") == NULL;
+    return is_installed ? doctor_add(doctor, library->name, state, "%s", reason)
+                        : doctor_add(doctor, library->name, state, "%s is not installed", library->file);
+}
+
 static void check(struct doctor *doctor, const struct library *library)
 {
     union version_call          call;
     const struct library_symbol symbols[] = {{library->function, &call.returned, false}};
     char                        text[VERSION_BYTES], oldest[VERSION_BYTES];
     status                      opened = library_open(library->file, symbols, 1);
-    enum doctor_state lost = doctor->gpus == 0 ? DOCTOR_ABSENT : library->is_required ? DOCTOR_WRONG : DOCTOR_WARNING;
+    enum doctor_state   lost = doctor->gpus == 0 ? DOCTOR_ABSENT : library->is_required ? DOCTOR_WRONG : DOCTOR_WARNING;
+    struct doctor_line *line;
     if (failed(&opened)) {
         doctor_cut_remedy(&opened);
-        bool is_installed = strstr(opened.text, "No such file") == NULL;
-        doctor_judge(doctor, library->name, false, lost, library->remedy, "%s%s",
-                     is_installed ? opened.text : library->file, is_installed ? "" : " is not installed");
+        line = add_unusable(doctor, library, lost, opened.text);
+        doctor_advise(line, "%s", library->remedy);
         return;
     }
-    int    stored  = 0;
-    size_t version = library->is_returned                      ? call.returned()
-                     : call.stored(&stored) == 0 && stored > 0 ? (size_t)stored
-                                                               : 0;
+    size_t version = ask_version(library, call);
     describe_version(text, version, library->step);
     describe_version(oldest, library->oldest, library->step);
     if (version < library->oldest || version == 0) {
-        doctor_judge(doctor, library->name, false, lost, library->remedy, "%s has version %s, %s or newer is needed",
-                     library->file, text, oldest);
+        line = doctor_add(doctor, library->name, lost, "%s has version %s, %s or newer is needed", library->file, text,
+                          oldest);
+        doctor_advise(line, "%s", library->remedy);
     } else {
         doctor_add(doctor, library->name, DOCTOR_OK, "%s", text);
     }
@@ -118,8 +134,8 @@ static void explain_error(struct doctor *doctor, int code)
 {
     for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
         if (errors[i].code == code) {
-            doctor_judge(doctor, "gpus", false, DOCTOR_WRONG, errors[i].remedy, "%s (CUDA error %d)", errors[i].meaning,
-                         code);
+            doctor_advise(doctor_add(doctor, "gpus", DOCTOR_WRONG, "%s (CUDA error %d)", errors[i].meaning, code), "%s",
+                          errors[i].remedy);
             return;
         }
     }

@@ -15,7 +15,7 @@ void doctor_advise(struct doctor_line *line, const char *format, ...) __attribut
 void doctor_cut_remedy(status *opened);
 
 // Reads the value in a line "KEY=value" or "key : value" of a file below doctor->root, without quotes; "" if there is
-// none. With the key "", reads the first line.
+// none. With the key "", reads the first line that is not empty, in the same way.
 void doctor_read(const struct doctor *doctor, const char *path, const char *key, char *text, size_t bytes);
 
 // Runs a program and reads the first line of its output; "" if it cannot run or fails. Kills it if it has not ended

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs the acceptance test of a machine: a preflight, then the job if there are no outliers. src/result/acceptance.c
+// Runs the acceptance test of a machine: a preflight, then the job if there are no outliers. src/result/result_check.c
 // decides the verdict. The verdict is written as text, as an HTML page, and with all its inputs as accept.json.
 #include <math.h>
 #include <stddef.h>

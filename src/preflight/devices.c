@@ -73,8 +73,8 @@ double turns_error(const struct turns *turns, double slower)
     double       error     = 0.0;
     for (int64_t rank = 0; rank < turns->ranks; rank++) {
         double *own = copy_shares(turns, rank), width = statistics_half_width(own, turns->rounds);
-        bool is_counted = !(100.0 * (1.0 / statistics_median(own, turns->rounds) - 1.0) <= slower);    // no round: yes
-        if (is_counted) {
+        double  slowdown = 100.0 * (1.0 / statistics_median(own, turns->rounds) - 1.0);    // NaN before the first round
+        if (isnan(slowdown) || slowdown > slower) {
             error = fmax(error, isnan(width) ? INFINITY : 100.0 * width / per_error);
         }
         free(own);

@@ -141,7 +141,8 @@ void turns_add(struct turns *turns, const double *rates, int64_t stride);
 
 // turns_rate returns the rate of a rank in a probe: level[probe] times the median of the rank's shares. turns_error
 // returns the largest standard error of a rank's median share, in percent, over the ranks that take more than `slower`
-// percent longer than the median rank; 0 if there are none. The error is infinite before the sixth round.
+// percent longer than the median rank (-INFINITY: all ranks); 0 if there are none. The error of a rank is infinite
+// before the sixth round.
 double turns_rate(const struct turns *turns, int64_t rank, int64_t probe);
 double turns_error(const struct turns *turns, double slower);
 

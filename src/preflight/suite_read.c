@@ -113,12 +113,15 @@ static status add_row(struct suite *suite, char *name, char *value, const struct
             selection.overrides.items[selection.overrides.count++] = word;
         }
     }
-    FAIL_IF(!text_copy(row->name, sizeof(row->name), name) ||
-                name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-")] != '\0',
-            "%s:%d: a row's name has small letters, digits, - and ., at most %d: %s", suite->path, line,
-            (int)sizeof(row->name) - 1, name);
-    FAIL_IF(strchr(selection.name, '/') == NULL && !config_find(selection.name, path, sizeof(path)),
-            "%s:%d: %s: no config named %s: gswbench configs lists them", suite->path, line, name, selection.name);
+    if (!text_copy(row->name, sizeof(row->name), name) ||
+        name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789.-")] != '\0') {
+        return fail("%s:%d: a row's name has small letters, digits, - and ., at most %d: %s", suite->path, line,
+                    (int)sizeof(row->name) - 1, name);
+    }
+    if (strchr(selection.name, '/') == NULL && !config_find(selection.name, path, sizeof(path))) {
+        return fail("%s:%d: %s: no config named %s: gswbench configs lists them", suite->path, line, name,
+                    selection.name);
+    }
     FAIL_IF(is_long || selection.overrides.count + given->overrides.count >= TEXT_LIST_MAX,
             "%s:%d: %s: too many settings", suite->path, line, name);
     for (int i = 0; i < given->overrides.count; i++) {
@@ -142,8 +145,9 @@ static status read_line(struct suite *suite, char *text, int line, bool *in_rows
         *in_rows = true;
         return OK;
     }
-    FAIL_IF(!text_split_assignment(text, &name, &value),
-            "%s:%d: expected about = TEXT, [rows], or below it NAME = CONFIG", suite->path, line);
+    if (!text_split_assignment(text, &name, &value)) {
+        return fail("%s:%d: expected about = TEXT, [rows], or below it NAME = CONFIG", suite->path, line);
+    }
     if (!*in_rows) {
         text_printable(suite->about, sizeof(suite->about), value);
         return strcmp(name, "about") == 0 ? OK : fail("%s:%d: unknown: %s", suite->path, line, name);

@@ -72,10 +72,15 @@ const struct json_field suite_fields[] = {
 };
 // clang-format on
 
+static bool has_run(const struct suite *suite)
+{
+    return suite->verdict != ACCEPTANCE_NONE;
+}
+
 static const char *name_verdict(const struct suite *suite, const struct suite_row *row)
 {
     // Before the run, a row has a reason if the GPU of its profile cannot run it.
-    bool is_unfit = suite->verdict == ACCEPTANCE_NONE && row->reason[0] != '\0';
+    bool is_unfit = !has_run(suite) && row->reason[0] != '\0';
     return row->problem[0] != '\0' || is_unfit ? "cannot run"
            : row->verdict == ACCEPTANCE_NONE   ? "not run"
                                                : result_acceptance_names[row->verdict];
@@ -123,11 +128,6 @@ static int64_t count_rows(const struct suite *suite, enum acceptance verdict)
         count += suite->rows[i].verdict == (int64_t)verdict;
     }
     return count;
-}
-
-static bool has_run(const struct suite *suite)
-{
-    return suite->verdict != ACCEPTANCE_NONE;
 }
 
 // Before the run, row.reason is set only if the GPU of the row's profile cannot run it, for example because its memory
