@@ -304,18 +304,22 @@ static double find_factor(const struct software_config *software, const struct p
     return cost == OP_COST_GEMM ? 1.0 / gemm_share(software, plan, op) : 1.0;
 }
 
+// Whether the all-gather gathers the rows of experts. Its input then comes from an all-to-all. On a rank that has all
+// experts, its input is a slice of the rows sorted by expert, and the gather is the first op with this slice.
+static bool gathers_expert_rows(const struct plan *plan, const struct op *op)
+{
+    int32_t in = op->operand[COMMUNICATION_IN], made = in >= 0 ? plan->tensors[in].first_op : -1;
+    return made >= 0 && (plan->ops[made].kind == OP_ALL_TO_ALL || &plan->ops[made] == op);
+}
+
 // Whether the framework can cast to FP8 or FP4 before this gather over tp, because the gathered tensor is quantized
 // next. It cannot in two cases: token dispatchers gather expert rows before the cast, and with one scale per row
 // (recipe rows) the framework gathers BF16.
 static bool gathers_casts(const struct plan *plan, const struct op *op)
 {
-    int32_t out = op->operand[COMMUNICATION_OUT], in = op->operand[COMMUNICATION_IN];
-    int32_t made = in >= 0 ? plan->tensors[in].first_op : -1;
-    // The rows of experts come from an all-to-all. On a rank that has all experts, they are a slice of the rows sorted
-    // by expert, and the gather is the first op with this slice.
-    bool gathers_slots = made >= 0 && (plan->ops[made].kind == OP_ALL_TO_ALL || &plan->ops[made] == op);
+    int32_t out = op->operand[COMMUNICATION_OUT];
     if (op->stream != STREAM_TENSOR || plan->precision.recipe == RECIPE_ROWS ||
-        !(op->kind == OP_ROTATE || (op->kind == OP_ALL_GATHER && !gathers_slots))) {
+        !(op->kind == OP_ROTATE || (op->kind == OP_ALL_GATHER && !gathers_expert_rows(plan, op)))) {
         return false;
     }
     for (int32_t i = plan->tensors[out].first_op + 1; i <= plan->tensors[out].last_op; i++) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Predicts a job on the machine of [hardware], warns of reasons to doubt the prediction, and compares it with the
 // published result.
-
 #include <inttypes.h>
 #include <math.h>
 

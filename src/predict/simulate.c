@@ -89,9 +89,9 @@ static double compute_rate(const struct progress *progress, int32_t head)
     int32_t actor      = head / STREAM_COUNT;
     double  load       = load_of(progress, progress->simulation->actors[actor].node);
     double  processors = progress->simulation->processors;
-    int32_t taken =
-        progress->sms[actor] - progress->simulation->sm_margin;    // SMs that communication takes from compute
-    double lost = progress->simulation->contention * disturbance_of(progress, actor) +
+    // SMs that communication takes from compute
+    int32_t taken = progress->sms[actor] - progress->simulation->sm_margin;
+    double  lost  = progress->simulation->contention * disturbance_of(progress, actor) +
                   (taken > 0 && processors > 0.0 ? taken / processors : 0.0);
     return fmax(1.0 - lost, MIN_PERCENT / 100.0) / fmax(load, 1.0);
 }

@@ -114,14 +114,14 @@ void sweep_advise(char *text, size_t bytes, const struct job *job, const struct 
     struct minimum *minimum = memory_allocate(sizeof(*minimum));
     char            layout[256], memory[32], profile[256], ranks[64] = "", other[320] = "";
     find_minimum(minimum, job, machine, 0.0);
-    job_layout(&minimum->job, layout, sizeof(layout));
-    double least    = (double)minimum->bytes;
-    bool   is_found = minimum->bytes != INT64_MAX;
-    free(minimum);
-    if (!is_found) {
+    if (minimum->bytes == INT64_MAX) {
         snprintf(text, bytes, "nothing can be predicted");
+        free(minimum);
         return;
     }
+    job_layout(&minimum->job, layout, sizeof(layout));
+    double least = (double)minimum->bytes;
+    free(minimum);
     int64_t enough = enough_ranks(job, machine);
     enough_memory(least, profile, sizeof(profile));
     if (enough > 0) {
