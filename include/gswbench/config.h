@@ -26,7 +26,8 @@ enum run_conditions { CONDITIONS_NOTE, CONDITIONS_ERROR };
 enum run_registered { REGISTERED_AUTO, REGISTERED_NO, REGISTERED_YES };
 enum run_verify { VERIFY_QUICK, VERIFY_FULL, VERIFY_LIGHT, VERIFY_OFF };
 
-// [run]. run_options in src/config/run.c explains each option, also of the other sections in that file.
+// [run]. src/config/run.c explains the options of [run], [fault], [trace], [profile] and [checkpoint]. "auto" of an
+// integer is stored as its minimum - 1, here -1.
 struct run_config {
     int64_t steps, warmup, seed;
     double  until;               // in percent; 0: off
@@ -37,7 +38,7 @@ struct run_config {
     int64_t data, graphs, check, verify, conditions, log_style, registered_buffers;
     int64_t threads, layers, ranks_per_device, threads_per_core, sm_margin, ranks_per_id, connect_seconds, time_limit;
     int64_t deterministic, compute_times, zero_cta, communication_algorithms;
-    int64_t hang_seconds;    // -1: auto; 0: no watchdog
+    int64_t hang_seconds;    // 0: no watchdog
     double  observe_seconds;
     char    cache[OPTION_PATH_BYTES], output[OPTION_PATH_BYTES];
     char    fail_above[112], fail_below[112];

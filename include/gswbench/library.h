@@ -13,8 +13,8 @@ struct library_symbol {
     bool        is_optional;    // a missing symbol is no error: the pointer becomes NULL
 };
 
-// For lists of functions, as LIST(LIBRARY_MEMBER) in a struct, and LIST(LIBRARY_SYMBOL) in an array of library_symbol
-// that fills the struct `library`.
+// LIST(LIBRARY_MEMBER) declares a function pointer for each function of a list. LIST(LIBRARY_SYMBOL) makes the
+// library_symbols that fill them; it needs a pointer `library` to that struct.
 #define LIBRARY_MEMBER(function) __typeof__(function) *function;
 #define LIBRARY_SYMBOL(function) {#function, &library->function, false},
 

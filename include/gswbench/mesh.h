@@ -108,13 +108,14 @@ enum gradient_reduce { GRADIENT_REDUCE_STEP, GRADIENT_REDUCE_MICROBATCH };
 // The order of passes in a pipeline: 1F1B, or ZB-H1, which runs weight gradients while a stage would wait.
 enum pipeline_schedule { PIPELINE_1F1B, PIPELINE_ZERO_BUBBLE };
 
-// Options of [parallel]. parallel_options in src/layout/mesh.c explains each.
+// Options of [parallel]. parallel_options in src/layout/mesh.c explains each. "auto" of an integer is stored as its
+// minimum - 1, here 0.
 struct parallel_config {
 // clang-format off
-#define AXIS_FIELD(NAME, key, ...) int64_t key;    // 0: auto (the remaining ranks; one axis at most)
+#define AXIS_FIELD(NAME, key, ...) int64_t key;    // auto: the remaining ranks; one axis at most
     AXES(AXIS_FIELD)
     // clang-format on
-    int64_t etp;    // ranks that shard each matrix of an expert: 1, or 0 for all of tp
+    int64_t etp;    // ranks that shard each matrix of an expert: 1, or all of tp (auto)
     int64_t ep_over_cp, vp, sequence_parallel, zero, prefetch, shard_over_cp, tp_overlap, tp_overlap_experts;
     int64_t schedule, zero_gather, gradient_reduce, reshard, context;    // values of the enums above
     int64_t layers_per_chunk_embedding, last_chunk_layers, deferred_head_gradients;

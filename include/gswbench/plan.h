@@ -195,10 +195,11 @@ struct plan {
 
     // Indices of tensors that the host fills or reads; -1: on another stage. tokens: [accumulation], one tensor per
     // microbatch. targets: the same for each of the 1 + predicted_tokens predictions.
-    int32_t            *tokens, *targets;
-    int32_t             positions;    // i32, position of each local row, if the model learns positions; else -1
-    int32_t             rope_table, hyper, gradient_norm, clip_scale;
-    double              owner_flops;    // FLOPs of a step that the mean rank has in addition: owners of Muon differ
+    int32_t *tokens, *targets;
+    int32_t  positions;    // i32, position of each local row, if the model learns positions; else -1
+    int32_t  rope_table, hyper, gradient_norm, clip_scale;
+    // FLOPs per step of Muon updates: the mean over the replicas minus this rank's; 0 without zero = 1
+    double              owner_flops;
     int32_t             loss, prediction_loss;    // prediction_loss: mean loss of the MTP modules; -1: none
     struct plan_scaling scaling;
     // f32 [layers, experts]: bias that the router adds to scores to choose experts. It is 0 before the first step and

@@ -24,7 +24,8 @@
 
 // clang-format off
 // PART(NAME, name in text, key in JSON). The parts up to WORKSPACES are the peak of the memory that the allocator
-// has allocated. Up to FRAGMENTS follow parts that it has only reserved. The last two are outside the allocator.
+// has allocated. The parts from GATHER_POOL to FRAGMENTS are memory that it has reserved in addition. The last two are
+// outside the allocator.
 #define FOOTPRINT(PART) \
     PART(WEIGHTS, "weights", "weights") \
     PART(GRADIENTS, "gradients", "gradients") \

@@ -204,7 +204,7 @@ void result_check_peak(struct result *result);
 void result_check(struct result *result);
 
 // Sets the verdict of the acceptance test and its reason from the expected step time and the verdict of the run
-// (acceptance.c).
+// (result_check.c).
 void result_accept(struct result *result);
 int  result_acceptance_code(enum acceptance verdict);
 

@@ -26,13 +26,13 @@ enum expert_biases { EXPERT_BIASES_PLAN, EXPERT_BIASES_SEPARATE, EXPERT_BIASES_F
 // [software]; the defaults describe gswbench. software_options in src/config/software.c explains each option.
 struct software_config {
     char profile[1024];    // configs/software/NAME.ini, or a path, or "gswbench"
-    // Linears, attention and norms.
+    // Compute.
     struct quantity memory_bytes, cast_bytes, loss_bytes, optimizer_bytes, gemm_share, gemm_share_fp4, loss_rate,
         scan_rate, attention_forward, attention_backward;
     int64_t scale_kernels, fp8_gathers, fp8_attention, fp8_head, fp8_transposes_once, fp8_transposes, mxfp8_norms,
         frozen_transposes, fp8_activation_inputs, swizzle_kernels, separate_linears, head_norms, text_tokens;
     int64_t adapter_kernels;    // 1 << enum adapter_kernel
-    // Collectives.
+    // Collectives, and compute that is split for them.
     struct quantity fsdp_copies, tensor_copies, reduction_parts, fp8_reduction_stall, fp8_synchronization;
     int64_t         gather_blocks, reduce_parts, context_parts, nvls, pat, bucket_elements;
     // Layers with experts.

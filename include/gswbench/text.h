@@ -56,8 +56,7 @@ void text_stream_close(struct text_stream *stream);
 int text_print_wrapped(FILE *file, const char *text, int at, int columns, const char *margin);
 
 // Closes the stream, prints its lines, each wrapped at 80 columns, and frees them. Further lines of a comment begin
-// with
-// "#", too.
+// with "#", too.
 void text_print_lines(FILE *file, struct text_stream *text);
 
 // Prints text to a manual page, with roff control characters escaped.

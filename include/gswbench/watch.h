@@ -46,7 +46,8 @@ struct watch;
 
 // Starts the watchdog of a rank. Fails (EXIT_LAUNCH) if the host has no shared memory. Collective.
 status watch_open(struct watch **watch, const struct watch_setup *setup);
-void   watch_close(struct watch *watch);    // accepts NULL, a watchdog that is off, and so do the following functions
+// Accepts NULL (the watchdog is off), like the functions below except watch_progress and watch_claim_end.
+void watch_close(struct watch *watch);
 
 // Returns the progress counters for step_set_progress.
 struct step_progress *watch_progress(struct watch *watch);

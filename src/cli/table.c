@@ -41,7 +41,8 @@ static const struct table_format {
                {"json", NULL}};
 enum { FORMATS = sizeof(formats) / sizeof(formats[0]) };
 
-// Adds a result. If it cannot be read or compared, leaves it out and prints the reason on stderr.
+// Adds a result. If it cannot be read or compared, leaves it out and prints the reason on stderr. Fails if there are
+// too many results.
 static status visit_result(void *state, const char *path)
 {
     struct reading *reading = state;

@@ -204,8 +204,7 @@ status import_derive_megatron(struct reader *reader)
     return OK;
 }
 
-// Megatron's defaults of parts that an argument enables (or disables, if is_given is false), and values that Megatron
-// then ignores.
+// Settings that Megatron makes, and values that it ignores, if an argument is given (is_given) or missing.
 static const struct {
     const char *argument;
     bool        is_given;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Reads the job that all ranks of a run share, and runs a job several times in one launch.
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
