@@ -254,9 +254,9 @@ static status to_elements(const struct json_field *field, char **element, const 
         }
         char   whole[NAME_BYTES];
         size_t room = field->value_offset < NAME_BYTES ? field->value_offset : NAME_BYTES;
-        FAIL_IF(snprintf(whole, sizeof(whole), "%s%s%s", section != NULL ? section : "", section != NULL ? "." : "",
-                         name) >= (int)room,
-                "%s must be an object with shorter names", field->key);
+        int    length =
+            snprintf(whole, sizeof(whole), "%s%s%s", section != NULL ? section : "", section != NULL ? "." : "", name);
+        FAIL_IF(length >= (int)room, "%s must be an object with shorter names", field->key);
         text_printable(*element, field->value_offset, whole);
         TRY(to_entry(field, *element + field->value_offset, value));
         *element += field->size;

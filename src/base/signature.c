@@ -62,7 +62,9 @@ static void read_said(int file, char said[SAID_BYTES])
 static status run_keygen(const char *const arguments[], const char *input, char said[SAID_BYTES])
 {
     int ends[2], outcome = 0;
-    FAIL_IF(pipe(ends) != 0, "cannot run ssh-keygen: %s", strerror(errno));
+    if (pipe(ends) != 0) {
+        return fail("cannot run ssh-keygen: %s", strerror(errno));
+    }
     pid_t child = fork();
     if (child == 0) {
         become_keygen(arguments, input, ends[1]);
