@@ -41,7 +41,7 @@ static void clear(struct backend *backend, const struct op *op, const struct buf
 
 const struct host_op host_clear = {.run = clear};
 
-// Writes the sum of squares (OP_SQUARE_SUM) or else the amax of each of HOST_PARTS parts to shared scratch, in double.
+// Writes one double per part (HOST_PARTS) to shared scratch: its sum of squares for OP_SQUARE_SUM, else its amax.
 static void reduce_parts(const struct loop *loop, int64_t first, int64_t last, int thread)
 {
     const struct buffer *in      = &loop->buffers[0];
